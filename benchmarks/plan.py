@@ -180,9 +180,6 @@ def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> Non
     keep(out, "mass", COMMAND, titles, wrong)
     timed = {who: told for who, told in usual.items() if counts[who] > BATCH}  # the first batch compiles
     keep(out, "speed", COMMAND, titles, rows(timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}"))
-    shown = [who for who in ("composed", "cheapest", "posterior", "MPPI", "MPPI, tuned", "by hand") if who in usual]
-    evidence = [[name, *(against(who, name) if name in usual[who] else "" for who in shown)] for name in NAMES]
-    keep(out, "evidence", COMMAND, {"task": "s", **dict.fromkeys(shown, "s")}, evidence)
 
 
 def latency(out: Path, rounds: int = 200) -> None:

@@ -137,7 +137,7 @@ def test_people_with_an_attitude_are_told_from_those_without(hybrid):
     seekers = simulate_choices(TASK, classic("Hybrid"), np.tile([1.0, 0.6], (16, 1)), blocks=10, trials=8, seed=4)
     control = plant_attitudes(seekers, plan, analyse(seekers, plan=plan), repeats=4)
     assert not control.explained("early")[control.primitives.index("risk")]
-    assert "it differs from them as uncertainty-seeking people do" in " ".join(describe_attitudes(control))
+    assert "it differs in the direction of uncertainty-seeking people" in " ".join(describe_attitudes(control))
 
 
 def test_a_model_without_a_bonus_has_no_control(hybrid):

@@ -6,6 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from policychord.choices.checks import _undefined
+from policychord.choices.compare import plan_models
 from policychord.choices.data import DataError, Reading, as_table, parse_choices, read_choices
 from policychord.choices.estimate import choice_likelihood, coefficients_of, fit
 from policychord.choices.learners import believe, places_of
@@ -13,6 +15,7 @@ from policychord.choices.measure import measure_task, mismatches
 from policychord.choices.models import classic, log_proba, model_by_name
 from policychord.choices.simulate import cohort, simulate_choices
 from policychord.choices.tasks import Task, describe_task, make_task, parse_numbers, set_numbers
+from policychord.cli.bandit import _with_habits
 from policychord.inference.likelihoods import pointwise
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "choices"
@@ -341,3 +344,31 @@ def test_gains_and_losses_of_one_trial_are_kept_apart():
     np.testing.assert_array_equal(found.loss, [-(t % 3) for t in range(1, 41)])
     np.testing.assert_array_equal(found.reward, [t % 4 - t % 3 for t in range(1, 41)])
     np.testing.assert_array_equal(believe(found).loss, found.loss)
+
+
+def test_an_arm_that_nobody_takes_is_named_and_one_arm_alone_is_refused():
+    cells = [(person, k, 1 + (k * person) % 2, k % 3) for person in (1, 2) for k in range(1, 13)]
+    rows = [",".join(map(str, row)) for row in cells]
+    assert not any("Never taken" in line for line in read(rows).said)
+    phantom = read(rows, arms=("1", "2", "3"))
+    assert any(line.startswith("Never taken: arm 3.") for line in phantom.said)
+    with pytest.raises(DataError, match="choice is always 1"):
+        read([f"{person},{k},1,{reward}" for person, k, _, reward in cells])
+
+
+def test_where_nothing_is_uncertain_a_warning_names_the_models_that_predict_chance():
+    known = Task("own data", (50.0, 0.0))
+    trials = believe(simulate_choices(known, classic("UCB"), PEOPLE[:2], blocks=2, trials=5, seed=1))
+    plan = plan_models(known, models=("UCB", "Thompson", "Hybrid"))
+    assert _undefined(plan, trials) == []
+    exact = trials._replace(variance=np.where(np.arange(len(trials.choice))[:, None] < 4, 0.0, trials.variance))
+    (warning,) = _undefined(plan, exact)
+    assert warning.startswith(f"In 4 of {len(trials.choice)} trials")
+    assert "Thompson, Hybrid predict chance" in warning
+    assert _undefined(plan._replace(models={"UCB": plan.models["UCB"]}), exact) == []
+
+
+def test_a_habit_that_a_model_has_is_not_added_twice():
+    assert _with_habits(("Value", "Value+stickiness", "Composed"), "stickiness,lapse") == (
+        "Value", "Value+stickiness", "Value+lapse", "Value+stickiness+lapse", "Composed",
+    )  # fmt: skip

@@ -137,14 +137,14 @@ def describe_attitudes(found: Attitudes) -> tuple[str, ...]:
         change = float(found.real.change[k])
         too = ""
         if low > 0.0 < change or high < 0.0 > change:
-            too = f" It {'rises' if change > 0 else 'falls'} without any attitude, too."
+            too = f" It {'rises' if change > 0 else 'falls'} without any attitude as well."
         lines.append(
             f"From the first half of a block to the second the weight of {name} changes by {change:+.3f}, and by "
             f"{low:+.3f} to {high:+.3f} in people without an attitude to uncertainty: {_follows(found, 'change', k)}."
             f"{too}"
         )
-    apart = [f"{name} {half} ({getattr(found.real, half)[k]:.2f}; {found.interval(half)[0, k]:.2f} to "
-             f"{found.interval(half)[1, k]:.2f}), {_follows(found, half, k)}"
+    apart = [f"{name} {half} ({getattr(found.real, half)[k]:.3f}; {found.interval(half)[0, k]:.3f} to "
+             f"{found.interval(half)[1, k]:.3f}), {_follows(found, half, k)}"
              for half in ("early", "late") for k, name in enumerate(found.primitives)
              if not found.explained(half)[k]]  # fmt: skip
     if not apart:
@@ -175,5 +175,5 @@ def _follows(found: Attitudes, which: str, k: int) -> str:
     sign = np.sign(float(getattr(found.real, which)[k]) - none)
     towards = [name for name, value in ((POSITIVE, seeking), (NEGATIVE, averse)) if np.sign(value - none) == sign]
     if len(towards) == 1:
-        return f"it differs from them as {towards[0]} people do"
-    return "it differs from them, and not as people with either attitude alone do"
+        return f"it differs in the direction of {towards[0]} people"
+    return "it differs, in the direction of neither attitude alone"

@@ -94,7 +94,9 @@ def examine(choices: Choices, analysis: Analysis, plan: Plan) -> Examination:
         {name: 1.0 - fits[name].log_likelihood / chance for name in accuracy},
         {name: by_person(comparison.score(name).each) / scored for name in accuracy},
     )  # fmt: skip
-    warnings = (*mismatches(choices), *_fit_warnings(examined), *_floor_warnings(analysis, plan))
+    warnings = (
+        *mismatches(choices), *_undefined(plan, trials), *_fit_warnings(examined), *_floor_warnings(analysis, plan),
+    )  # fmt: skip
     return examined._replace(warnings=warnings)
 
 
@@ -192,6 +194,19 @@ def _fit_warnings(examined: Examination) -> list[str]:
         )
     warnings += _explosions(examined)
     return [*warnings, f"{people} people are few for statements about a group."] if people < 10 else warnings
+
+
+def _undefined(plan: Plan, trials: Trials) -> list[str]:
+    """Models with V/TU where both values are known exactly: there it has no value and is set to zero."""
+    known = int((np.asarray(trials.variance).sum(axis=-1) <= 0).sum())
+    names = [name for name, model in plan.everything.items() if "V/TU" in model.coefficients]
+    if not known or not names:
+        return []
+    return [
+        f"In {known} of {len(trials.choice)} trials all values are known exactly, so that V/TU is undefined and set to "
+        f"0: {', '.join(names)} predict chance there, however clear the choice is. Compare these models with others "
+        "without such trials."
+    ]
 
 
 def _explosions(examined: Examination) -> list[str]:

@@ -127,8 +127,16 @@ def parse_choices(
     rows["block"], rows["trial"] = _order(table, rows["subject"], how, problems, said, notes)
     offered = offered_arms(cells, arms, rows["choice"], problems)
     _labelled(cells, rows, _words(task, known), problems)
+    taken = sorted(set(rows["choice"][rows["choice"] >= 0]))
+    if len(taken) == 1 and not problems:
+        problems.append(Problem(f"choice is always {printable(arms[taken[0]], LONGEST_LABEL)}, so that there is "
+                                "nothing to explain: name another column with --columns choice=..."))  # fmt: skip
     if problems:
         raise complaint(name, problems)
+    if len(taken) < len(arms) and offered is None:
+        unused = ", ".join(arm for k, arm in enumerate(arms) if k not in taken)
+        said.append(f"Never taken: arm {printable(unused, LONGEST_LABEL)}. If it does not exist, leave it out of "
+                    "--arms and of the task's numbers: it changes chance, the link and the models.")  # fmt: skip
     slow = rt >= how.longest_rt if rt is not None else pd.Series(False, index=rows.index)
     timeless = rt.isna() & ~missed if rt is not None else slow & False
     doubtful = (slow | timeless) & ~missed

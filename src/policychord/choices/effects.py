@@ -147,7 +147,7 @@ def describe_effects(each: ModelEffects) -> tuple[str, ...]:
                      "that would have been found with a probability of .8: smaller ones are not excluded.")  # fmt: skip
     if len(rows) > 1:
         lines.append(
-            f"These are {len(rows)} intervals: each misses a difference of zero once in twenty times by chance."
+            f"These are {len(rows)} intervals of 95%: where nothing differs, one in twenty excludes zero by chance."
         )
     if not each.converged:
         lines.append("The estimates of the group had not settled when the rounds ended.")

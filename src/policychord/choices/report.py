@@ -158,7 +158,9 @@ def check_table(check: PredictiveCheck) -> pd.DataFrame:
 def verdict(fit: Analysis, examined: Examination | None = None) -> str:
     """Who won, how surely, and the composed model against its reference alone; nothing where no model beats chance."""
     if examined is not None and (lost := no_verdict(examined.comparison, unit="trial", reference=CHANCE)):
-        return f"No verdict. {lost} What the models' frequencies say is then about models that explain nothing."
+        return (
+            f"No verdict. {lost} The models' frequencies compare models that are not established to predict anything."
+        )
     words = " ".join([state(fit.everything), *_bonuses(fit)]) + _in_pairs(fit)
     if fit.composed is None:
         return words
@@ -353,7 +355,7 @@ def _about_models(fit: Analysis, examined: Examination | None) -> str:
         *([] if examined is None else [_about_quality(examined)]),
         f"- BIC: summed over people{composes}.",
         "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
-        "more people use this model than any other, allowing for all of it being chance. BOR (Bayes omnibus risk): the "
+        "more people use this model than any other, after allowing for chance. BOR (Bayes omnibus risk): the "
         "probability that the models are equally frequent. Beforehand all frequencies of the models are equally likely "
         "(a Dirichlet distribution with a count of 1 for each model).",
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
@@ -382,8 +384,8 @@ def _about_rivals(rivals: list[Rival], reference: str) -> str:
         f"A mixture of primitives never gives a choice a probability near zero, and {reference} sometimes does. The "
         f"first rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
         f"model leads {reference} and is not established against these rows (PXP above {ESTABLISHED:g} with a BOR of "
-        f"at most {UNDECIDED:g}), its lead is no evidence for composition. A floor that makes {reference} worse says "
-        "nothing.",
+        f"at most {UNDECIDED:g}), its lead is no evidence for composition. Rows in which the floor makes {reference} "
+        "worse do not count.",
     ])  # fmt: skip
 
 
@@ -413,8 +415,8 @@ def _about_attitudes(found: Attitudes, reference: str) -> str:
         "a block:\n",
         *_markdown(attitude_table(found)), "",
         *(f"- {line}" for line in describe_attitudes(found)), "",
-        "Intervals are those of one more cohort of as many people; they do not hold the error of the fitted "
-        "coefficients.",
+        "Intervals are where another simulated cohort of the same size would lie in 95% of cases. They leave out the "
+        "error of the fitted coefficients, and are not corrected for their number.",
     ])  # fmt: skip
 
 
@@ -456,10 +458,10 @@ def _about_check(
                    if not row.inside]  # fmt: skip
         words = (
             f"{check.draws} whole experiments of every model, with parameters drawn around everybody's estimates "
-            "(Laplace approximation). What simulated people choose decides what they see. Given are the task and what "
-            "arms pay, which is drawn from what they paid to the same person in the same block. `low` and `high` "
-            "hold 95 % of the experiments. The estimates have seen the same data: a measure inside is no evidence for "
-            "a model, one outside speaks against it.\n\n"
+            "(Laplace approximation). What simulated people choose decides what they see. The task and the payoffs of "
+            "the arms are given; payoffs are drawn from what the arms paid to the same person in the same block. `low` "
+            "and `high` hold 95 % of the experiments. The estimates have seen the same data: a measure inside is no "
+            "evidence for a model, one outside speaks against it.\n\n"
         )
         table = "\n".join(_markdown(sequence_table(check)))
         return "Posterior predictive check: whole sequences", (
@@ -467,8 +469,8 @@ def _about_check(
         )
     words = (
         "What people did, and what each model expects at the estimates, given all that really happened before (shares "
-        "of trials, means over people). One step ahead of history a model cannot go astray; for whole sequences see "
-        "the next section.\n\n"
+        "of trials, means over people). A one-step check cannot show errors that build up: see whole sequences, in the "
+        "next section.\n\n"
     )
     return "One-step check", words + "\n".join(_markdown(check_table(check)))
 
@@ -481,15 +483,15 @@ def _about_fits(fit: Analysis, group: np.ndarray | None) -> str:
     return "\n".join([
         "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, with a prior so weak that it only "
         "matters where there is no maximum, and with standard errors and 95 % intervals from the curvature, named by "
-        "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first in "
-        f"units of all that is uncertain. The evidence for a model is -BIC/2.{certified}",
+        "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first "
+        f"divided by the total uncertainty. The evidence for a model is -BIC/2.{certified}",
         "",
         f"- Bounds: a coefficient times the spread of its feature between arms lies within ±{FARTHEST * EFFECT:g}; "
         f"logits of rates and lapses within ±{FARTHEST:g}; variances within a factor of exp({FARTHEST:g}) of that of "
         "the rewards.",
         "- `separated`: no finite coefficients fit best, and the weak prior holds them. `at_bound`: an estimate is at "
-        f"a bound. `local`: of {STARTS} searches no second one came as high, or the search did not settle: there may "
-        "be a better optimum.",
+        f"a bound. `local`: only one of {STARTS} searches reached this optimum, or the search did not settle: there "
+        "may be a better one.",
         "- No standard error is given for separated people, at a bound, where the data say less than the weak prior, "
         "and where the interval of a rate or variance spans a factor of 50 (of odds, or values): look at `low_...` and "
         "`high_...` there.",

@@ -307,7 +307,8 @@ def _with_habits(models: tuple[str, ...], also: str) -> tuple[str, ...]:
     for habit in _words(also):
         known = habit == "chance" or not set(habit.split("+")) - {"stickiness", "lapse"}
         options.require(known, "--also", habit, "there are stickiness, lapse, stickiness+lapse, chance")
-        more += ["none"] if habit == "chance" else [f"{name}+{habit}" for name in models if name != OURS]
+        new = [name for name in models if name != OURS and not set(habit.split("+")) & set(name.split("+")[1:])]
+        more += ["none"] if habit == "chance" else [f"{name}+{habit}" for name in new]
     every = dict.fromkeys([*(name for name in models if name != OURS), *more])
     return (*every, *(name for name in models if name == OURS))
 

@@ -30,7 +30,7 @@ CAPTIONS = {
     "weights": "Weights of the primitives by trial of a block: the mean over people with its standard error.",
     "weights_in_course": "The same weights along the experiment, blocks one after the other.",
     "coefficients": "Coefficients of every person with their 95% intervals.",
-    "evidence": "The evidence for the composed model over its reference, person by person.",
+    "evidence": "Log evidence (-BIC/2) of every model below the best one, person by person.",
     "predictions": "What the fitted models expect one step ahead of what happened, beside what people did.",
     "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
