@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.composition_tasks import TASKS, Alone, Task
-from policychord import Composer, Plan, rivals
+from policychord import Composer, Planner, rivals
 from policychord.effect_size import cliffs_delta, effect_size
 from policychord.loops.step import begin, step, streams_of
 from policychord.models import Cost, Rollouts
@@ -170,7 +170,7 @@ class Bench(NamedTuple):
         price = Cost(model.stage, predict=model.predict, cost_to_go=later)
         return Composer(parts, price, task.actions, eps, selection=cell.selection, gate=gate)
 
-    def planner(self, cell: Cell, follow: str, noise: float, warmth: float) -> Plan:
+    def planner(self, cell: Cell, follow: str, noise: float, warmth: float) -> Planner:
         """As many simulated steps as the composition takes."""
         task = self.task
         model = task.model(jnp.asarray(1.0), jnp.asarray(cell.mass), jnp.asarray(cell.drag))

@@ -2,8 +2,8 @@
 
 python -m benchmarks.plan --minutes 30 --out docs/explanation/plan.json
 
-Compositions are those of the record docs/explanation/composition.json. The defaults of `Plan` and `mppi` were chosen on
-the planar drone and the cart-pole, in episodes 0 to 39, by the lowest geometric mean of the medians; rows called
+Compositions are those of the record docs/explanation/composition.json. The defaults of `Planner` and `mppi` were chosen
+on the planar drone and the cart-pole, in episodes 0 to 39, by the lowest geometric mean of the medians; rows called
 "tuned" take what is best there for each task. All is reported in episodes from 1000 on. What was played is kept in
 build/plan: the same command goes on where it was stopped.
 """
@@ -26,7 +26,7 @@ from scipy.stats import binom
 from benchmarks.composition import BEFORE, CRASHED, USUAL, Bench, Cell, duel, play, weights_of
 from benchmarks.composition_tasks import TASKS
 from benchmarks.tables import keep
-from policychord import Commitment, Composer, Plan, rivals
+from policychord import Commitment, Composer, Planner, rivals
 from policychord.models import Cost
 from policychord.runs.compiled import keep_programs
 
@@ -60,7 +60,7 @@ class Arena:
         env = self.bench.task.env
         return env.observe(env.reset(jax.random.key(0)))
 
-    def plan(self, cell: Cell, kind: Callable[..., Any] = Plan, gate: str = "prior", **told: Any) -> Any:
+    def plan(self, cell: Cell, kind: Callable[..., Any] = Planner, gate: str = "prior", **told: Any) -> Any:
         """Around the fixed mixture that the composition's rollouts follow; weights of the gate take twice the steps."""
         prior = np.maximum(weights_of(self.chosen["follow"], self.bench.task.usual), 1e-9)
         composer = self.composer(cell, gate, prior=prior / prior.sum())
@@ -68,7 +68,7 @@ class Arena:
             composer = composer.replace(model=Cost(self.model(cell).stage))
         return kind(composer, self.model(cell).predict, self.model(cell).stage, **(self.ahead | told))
 
-    def mppi(self, cell: Cell, **told: Any) -> Plan:
+    def mppi(self, cell: Cell, **told: Any) -> Planner:
         model = self.model(cell)
         task, about = self.bench.task, {"nominal": self.bench.task.rest}
         return rivals.mppi(task.actions, model.predict, model.stage, **(self.ahead | about | told))

@@ -42,7 +42,7 @@ def agents():
         "cheapest, rollouts": composed(NATS, EPS, follow=EQUAL, gate="cheapest"),
         "cheapest, each": composed(NATS, EPS, follow="each", gate="cheapest"),
         OURS: ours,
-        PLANNED: pc.Plan(around, model.predict, model.stage, **budget),
+        PLANNED: pc.Planner(around, model.predict, model.stage, **budget),
         "MPPI, same budget": pc.rivals.mppi(ours.actions, model.predict, model.stage, **budget),
         **{name: pilots[name] for name in BASELINES},
     }

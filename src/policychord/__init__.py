@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from ._types import enable_x64
     from .actions import Finite, Grid, Sampled
-    from .agent import Commitment, Composer, Plan
+    from .agent import Commitment, Composer, Planner
     from .core.circuit import CircuitPath, Layers, circuit
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
@@ -63,7 +63,7 @@ _HOME = {
     "actions": ("Finite", "Grid", "Sampled"),
     "primitives": ("Categorical", "Gaussian", "Policy", "Table"),
     "models": ("Cost", "GaussianTarget", "Reference", "Rollouts", "Sum"),
-    "agent": ("Commitment", "Composer", "Plan"),
+    "agent": ("Commitment", "Composer", "Planner"),
     "population": ("Groups", "Population"),
     "inference": ("fit", "learn"),
     "loops": ("contest", "replay", "rollout", "to_dataset"),

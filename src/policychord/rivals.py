@@ -7,7 +7,7 @@ import numpy as np
 
 from ._types import Action, ArrayLike, Observation, Time
 from .actions import AbstractActions, Finite
-from .agent import Commitment, Composer, Plan
+from .agent import Commitment, Composer, Planner
 from .models import Cost, Random
 from .primitives import Gaussian, Table
 
@@ -27,17 +27,17 @@ def mppi(
     temperature: ArrayLike = 0.5,
     nominal: ArrayLike | None = None,
     seed: int = 0,
-) -> Plan:
-    """Model-predictive path integral control: `agent.Plan` around one constant action, free in all of its steps.
+) -> Planner:
+    """Model-predictive path integral control: `agent.Planner` around one constant action, free in all of its steps.
 
     `nominal` is that action, the middle of the range unless given; a decision takes `samples` times `steps` simulated
-    steps. The other settings are those of `Plan`, and their defaults were chosen by the same rule as there.
+    steps. The other settings are those of `Planner`, and their defaults were chosen by the same rule as there.
     """
     middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
     still = Gaussian(jnp.asarray(middle, dtype=float), 1.0)
     free = Cost(lambda observation, action, k: 0.0)
     composer = Composer({"plan": still}, free, actions, 1.0, gate="prior", selection="mean")
-    return Plan(
+    return Planner(
         composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
         temperature=temperature, seed=seed,
     )  # fmt: skip

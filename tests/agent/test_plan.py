@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import policychord as pc
-from policychord import Commitment, Composer, Plan, rivals
+from policychord import Commitment, Composer, Planner, rivals
 from policychord.actions import Finite, Grid, Sampled
 from policychord.agent.plan import _Candidate, _simulate
 from policychord.models import BlackBox, Cost, Random
@@ -35,7 +35,7 @@ def stage(x, u, k):
 
 
 FIXED = Composer(HABITS, Cost(stage), BOX, 0.5, [0.3, 0.7], gate="prior", selection="mean")
-PLAN = Plan(FIXED, predict, stage, steps=8, samples=16, free=3, knots=2)
+PLAN = Planner(FIXED, predict, stage, steps=8, samples=16, free=3, knots=2)
 
 
 def by_hand(shares, residual, x=START, k=0, steps=8):
@@ -78,7 +78,7 @@ def test_candidates_are_the_mixture_the_kept_plan_and_mirrored_noise():
 
 
 def test_constant_residuals_last_for_shares_of_the_free_steps():
-    agent = Plan(FIXED, predict, stage, steps=8, samples=26, free=4)
+    agent = Planner(FIXED, predict, stage, steps=8, samples=26, free=4)
     shares, residual = map(np.asarray, agent._candidates(jnp.array([0.3, 0.7]), jnp.zeros((4, 2))))
     lasting = np.sum(residual[2:, :, 0] != 0.0, axis=1)
     assert set(lasting) == {1, 2, 4}
@@ -111,14 +111,14 @@ def test_the_same_noise_serves_every_decision():
     np.testing.assert_array_equal(first.action, again.action)
     other = PLAN.decide(jax.random.key(9), START, 0, PLAN.start())
     np.testing.assert_allclose(other.action, first.action, atol=1e-14)  # nothing is drawn from the key
-    moved = Plan(FIXED, predict, stage, steps=8, samples=16, free=3, knots=2, seed=1)
+    moved = Planner(FIXED, predict, stage, steps=8, samples=16, free=3, knots=2, seed=1)
     assert not np.array_equal(decide(moved, START, 0, moved.start()).action, first.action)
 
 
 def test_without_noise_it_is_the_mixture_of_what_was_tried():
     """Tiny residuals and one primitive: the plan is that primitive's own command."""
     alone = FIXED.replace(primitives={"soft": HABITS["soft"]})
-    quiet = Plan(alone, predict, stage, steps=8, samples=8, noise=1e-9)
+    quiet = Planner(alone, predict, stage, steps=8, samples=8, noise=1e-9)
     np.testing.assert_allclose(decide(quiet, START, 0, quiet.start()).action, -GAINS["soft"] @ START, atol=1e-8)
 
 
@@ -133,10 +133,10 @@ def test_it_lowers_the_cost_that_it_plans_for():
 
         return float(jnp.sum(jax.lax.scan(advance, (START, agent.start()), jnp.arange(40))[1]))
 
-    planned = played(Plan(FIXED, predict, stage, steps=12))
+    planned = played(Planner(FIXED, predict, stage, steps=12))
     fixed = [played(FIXED.replace(prior=[w, 1 - w])) for w in (1e-9, 0.3, 0.7, 1 - 1e-9)]
     assert planned < min(fixed)
-    descended = played(Plan(FIXED, predict, stage, steps=12, free=4, knots=2, by="gradient"))
+    descended = played(Planner(FIXED, predict, stage, steps=12, free=4, knots=2, by="gradient"))
     assert descended < min(fixed)
 
 
@@ -145,7 +145,7 @@ def test_the_weights_of_a_gate_keep_their_certificate_and_the_plan_has_none():
     assert fixed.outcome == pc.agent.Outcome.NOT_OPTIMISED
     assert not bool(fixed.certified)
     weighing = FIXED.replace(gate="equilibrium")
-    agent = Plan(weighing, predict, stage, steps=8)
+    agent = Planner(weighing, predict, stage, steps=8)
     decision = decide(agent, START, 0, agent.start())
     alone = weighing.decide(KEY, START)
     np.testing.assert_allclose(decision.weights, alone.weights, atol=1e-9)
@@ -156,7 +156,7 @@ def test_the_weights_of_a_gate_keep_their_certificate_and_the_plan_has_none():
 
 @pytest.mark.parametrize("lost", [jnp.nan, jnp.inf])
 def test_a_model_without_numbers_leaves_the_mixture(lost):
-    agent = Plan(FIXED, predict, lambda x, u, k: lost, steps=4)
+    agent = Planner(FIXED, predict, lambda x, u, k: lost, steps=4)
     commands = jnp.clip(jnp.stack([-gain @ START for gain in GAINS.values()]), -1, 1)
     np.testing.assert_allclose(decide(agent, START, 0, agent.start()).action, jnp.array([0.3, 0.7]) @ commands)
 
@@ -166,11 +166,13 @@ def test_a_primitive_that_is_no_number_is_left_out():
     broken = FIXED.replace(primitives=HABITS | {"lost": lost}, prior=[0.3, 0.3, 0.4])
     whole = FIXED.replace(prior=[0.5, 0.5])
     tried = _Candidate(jnp.tile(jnp.array([0.3, 0.3, 0.4]), (3, 1)), jnp.zeros((3, 2)))
-    cost, _ = _simulate(Plan(broken, predict, stage).rollouts, PLAN.scale, jnp.array([0.3, 0.3, 0.4]), START, 0, tried)
+    cost, _ = _simulate(
+        Planner(broken, predict, stage).rollouts, PLAN.scale, jnp.array([0.3, 0.3, 0.4]), START, 0, tried
+    )
     fine = _Candidate(jnp.full((3, 2), 0.5), jnp.zeros((3, 2)))
-    other, _ = _simulate(Plan(whole, predict, stage).rollouts, PLAN.scale, jnp.array([0.5, 0.5]), START, 0, fine)
+    other, _ = _simulate(Planner(whole, predict, stage).rollouts, PLAN.scale, jnp.array([0.5, 0.5]), START, 0, fine)
     assert float(cost) == pytest.approx(float(other), rel=1e-12)
-    agent = Plan(broken, predict, stage, steps=8, samples=16)
+    agent = Planner(broken, predict, stage, steps=8, samples=16)
     assert np.all(np.isfinite(decide(agent, START, 0, agent.start()).action))
 
 
@@ -182,17 +184,17 @@ def test_a_simulator_is_asked_for_all_candidates_at_once():
         return x @ np.asarray(A).T + 0.1 * u
 
     prices = BlackBox(lambda x, u, k: np.sum(x**2, 1) + 0.1 * np.sum(u**2, 1) + 0.01 * k, number=True)
-    agent = Plan(FIXED, BlackBox(simulator), prices, steps=8, samples=16, free=3, knots=2)
+    agent = Planner(FIXED, BlackBox(simulator), prices, steps=8, samples=16, free=3, knots=2)
     decision = decide(agent, START, 0, agent.start())
     np.testing.assert_allclose(decision.action, decide(PLAN, START, 0, PLAN.start()).action, atol=1e-9)
     assert rows == [16] * 8
     with pytest.raises(ValueError, match="this one has a BlackBox"):
-        Plan(FIXED, BlackBox(simulator), stage, by="gradient")
+        Planner(FIXED, BlackBox(simulator), stage, by="gradient")
 
 
 def test_a_world_with_chance_counts_the_mean_over_its_futures():
     noisy = Random(lambda x, u, k, key: predict(x, u, k) + 0.1 * jax.random.normal(key, (2,)), samples=8)
-    agent = Plan(FIXED, noisy, stage, steps=5)
+    agent = Planner(FIXED, noisy, stage, steps=5)
     tried = _Candidate(jnp.tile(jnp.array([0.3, 0.7]), (3, 1)), jnp.zeros((3, 2)))
     cost, _ = _simulate(agent.rollouts, agent.scale, jnp.array([0.3, 0.7]), START, 0, tried)
     gain = 0.3 * GAINS["soft"] + 0.7 * GAINS["stiff"]
@@ -214,24 +216,24 @@ def test_a_constant_error_of_the_model_is_learned():
         (_, memory), costs = jax.lax.scan(advance, (START, agent.start()), jnp.arange(60))
         return memory, float(jnp.sum(costs))
 
-    _, ignorant = played(Plan(FIXED, predict, stage, steps=12))
-    memory, learned = played(Plan(FIXED, predict, stage, steps=12, like=START))
+    _, ignorant = played(Planner(FIXED, predict, stage, steps=12))
+    memory, learned = played(Planner(FIXED, predict, stage, steps=12, like=START))
     np.testing.assert_allclose(memory.missed, drift, rtol=0.01)
     assert learned < ignorant
-    right, _ = played(Plan(FIXED, lambda x, u, k: predict(x, u, k) + drift, stage, steps=12, like=START))
+    right, _ = played(Planner(FIXED, lambda x, u, k: predict(x, u, k) + drift, stage, steps=12, like=START))
     np.testing.assert_allclose(right.missed, 0.0, atol=1e-12)
 
 
 def test_settings_that_do_not_fit():
     labels = Composer({"a": Table([0.5, 0.5])}, Cost([0.0, 1.0]), Finite(2), 1.0)
     with pytest.raises(ValueError, match="use Commitment"):
-        Plan(labels, predict, stage)
+        Planner(labels, predict, stage)
     with pytest.raises(ValueError, match="no range: pass scale"):
-        Plan(FIXED.replace(actions=Sampled(dim=2)), predict, stage)
+        Planner(FIXED.replace(actions=Sampled(dim=2)), predict, stage)
     for wrong in ({"free": 9, "steps": 8}, {"knots": 4, "free": 3}, {"samples": 2}, {"by": "luck"}, {"noise": -1.0},
                   {"scale": [1.0, 0.0]}):  # fmt: skip
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            Plan(FIXED, predict, stage, **wrong)
+            Planner(FIXED, predict, stage, **wrong)
     with pytest.raises(ValueError, match="pass a Composer"):
         Commitment(HABITS, predict, stage)
 
@@ -314,7 +316,7 @@ def test_random_shooting_draws_labels():
 def test_functions_and_policies_are_primitives_like_others():
     box = FIXED.replace(actions=Sampled([-1.0, -1.0], [1.0, 1.0], count=16))
     numpy = {"soft": Policy(lambda x: -np.asarray(GAINS["soft"]) @ np.asarray(x), 0.2), "stiff": HABITS["stiff"]}
-    agents = [Plan(one, predict, stage, steps=8, samples=16) for one in (box, box.replace(primitives=numpy))]
+    agents = [Planner(one, predict, stage, steps=8, samples=16) for one in (box, box.replace(primitives=numpy))]
     actions = [decide(agent, START, 0, agent.start()).action for agent in agents]
     np.testing.assert_allclose(actions[1], actions[0], atol=1e-6)
     choosing = Composer({"a": Categorical(lambda x, k: jnp.array([x, -x]))}, Cost([0.0, 0.0]), Finite(2), 1.0)

@@ -10,9 +10,10 @@ from policychord.choices.checks import _undefined
 from policychord.choices.compare import plan_models
 from policychord.choices.data import DataError, Reading, as_table, parse_choices, read_choices
 from policychord.choices.estimate import choice_likelihood, coefficients_of, fit
-from policychord.choices.learners import believe, places_of
+from policychord.choices.learners import believe
 from policychord.choices.measure import measure_task, mismatches
 from policychord.choices.models import classic, log_proba, model_by_name
+from policychord.choices.places import places_of
 from policychord.choices.simulate import cohort, simulate_choices
 from policychord.choices.tasks import Task, describe_task, make_task, parse_numbers, set_numbers
 from policychord.cli.bandit import _with_habits

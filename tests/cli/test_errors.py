@@ -38,7 +38,7 @@ from .command import process, run
         ("bandit fit nowhere.csv", "nowhere.csv does not exist"),
         ("bandit fit c.csv --eps 0", "--eps 0: must lie between"),
         ("bandit fit c.csv --primitives exploit,sing", "--primitives 'sing': there are exploit,"),
-        ("bandit fit c.csv --experiment 2 --noise 3", "--noise 3.0: belongs to --experiment auto or custom"),
+        ("bandit fit c.csv --experiment 2 --noise 3", "--noise 3: belongs to --experiment auto or custom"),
         ("bandit simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
         ("bandit simulate c.csv --seed -1", "--seed -1: must be at least 0."),
         ("reproduce poetry", "poetry"),

@@ -207,7 +207,7 @@ def test_nothing_is_thrown_by_the_other_routes_either(rng):
 
 
 def test_an_outcome_is_a_number_with_a_sentence():
-    assert [int(outcome) for outcome in Outcome] == list(range(9))
+    assert [int(outcome) for outcome in Outcome] == list(range(10))
     assert all(outcome.sentence.endswith(".") for outcome in Outcome)
     found = solve(member("generic", *DENSE))
     assert found.outcome.dtype == np.int8

@@ -71,7 +71,7 @@ def test_a_sparse_gate_shows_its_exact_zeros(visit):
     page = loaded(visit("gate?regulariser=Tsallis&alpha=2&spread_2=1.5"), frames=3)
     expect(page.locator('[data-slot="proof"]')).to_contain_text("exactly no weight")
     assert "0" in page.locator('[data-slot="bars"] output').all_inner_texts()
-    expect(page.locator('[data-slot="verdict"]')).to_contain_text("softmax")
+    expect(page.locator('[data-slot="verdict"]')).to_contain_text("It settles")
     page.get_by_role("button", name="Reset all").click()
     expect(page.locator('[data-slot="proof"]')).not_to_contain_text("exactly no weight")
 

@@ -20,10 +20,10 @@ from .gates import (
     check_used,
     gate_in_time,
 )
-from .plan import Commitment, Plan, Planned
+from .plan import Commitment, Planned, Planner
 
 __all__ = [
     "DURATION", "FAILURES", "GATES", "AbstractGate", "Agent", "AtEquilibrium", "Cheapest", "Circuit", "Commitment",
-    "Composer", "Decides", "Decision", "Flow", "Gate", "Gated", "Memory", "OneStep", "Options", "Outcome", "Plan",
-    "Planned", "Posterior", "Prior", "Selection", "Weighing", "check_used", "failed", "gate_in_time", "remember",
+    "Composer", "Decides", "Decision", "Flow", "Gate", "Gated", "Memory", "OneStep", "Options", "Outcome", "Planned",
+    "Planner", "Posterior", "Prior", "Selection", "Weighing", "check_used", "failed", "gate_in_time", "remember",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Agents that plan: `Plan` searches around a composer's mixture, `Commitment` for which primitives to hold how long.
+"""Agents that plan: `Planner` searches around a composer's mixture, `Commitment` for which primitives to hold how long.
 
 Both simulate candidates in closed loop with a model, the same random ones at every decision, average them by
 exp(-cost/temperature), and keep what they found for the next decision.
@@ -50,7 +50,7 @@ class _Candidate(NamedTuple):
     residual: Array
 
 
-class Plan(eqx.Module):
+class Planner(eqx.Module):
     """An agent that acts by the composer's mixture plus a planned residual: u_t = sum_a w_a u_a(x_t) + delta_t.
 
     Half of the candidates follow the mixture with the kept residuals and noise for `free` steps, the other half one of
@@ -212,7 +212,7 @@ class Commitment(eqx.Module):
 
     Candidates are each primitive to the end, the kept sequence, it with another primitive from some step on, and random
     sequences, the same at every decision. It acts by the mean of their first commands, weighed by exp(-cost/T) as in
-    `Plan`; on labels by the label with the largest share. Weights are the shares of the primitives that begin, and
+    `Planner`; on labels by the label with the largest share. Weights are the shares of the primitives that begin, and
     nothing is proved about them.
     """
 

@@ -30,9 +30,10 @@ from .estimate import (
     fit,
     natural_rows,
 )
-from .learners import Trials, places_of
+from .learners import Trials
 from .measure import mismatches
 from .models import OURS, ChoiceModel, Mixture, log_proba
+from .places import places_of
 from .simulate import design_of
 
 FOLDS = 5

@@ -18,8 +18,9 @@ from ..inference.optimise import Progress
 from .compare import Plan
 from .data import Choices
 from .estimate import AT_ONCE, choice_likelihood
-from .learners import Trials, places_of
+from .learners import Trials
 from .models import ChoiceModel
+from .places import places_of
 
 By = Literal["group", "condition"]
 MEAN = "mean"

@@ -34,7 +34,7 @@ from ..inference.optimise import objective_of
 from ..inference.parameters import FARTHEST, at_bound, natural, unconstrained
 from ..inference.uncertainty import covariance_of, curvature, draw_laplace, inverse_of
 from ..worlds.bandit import Belief
-from .learners import AbstractLearner, Trials, begin, places_of, take_arms, with_parameters
+from .learners import AbstractLearner, Trials, begin, take_arms, with_parameters
 from .models import (
     EVERY_FEATURE,
     FEATURES,
@@ -48,6 +48,7 @@ from .models import (
     log_proba,
     log_reference,
 )
+from .places import places_of
 from .tasks import Arms
 
 EFFECT = 10.0  # of z = 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._types import ArrayLike, namespace
 from ..worlds.bandit import Belief, update_belief
+from .places import places_of
 from .tasks import Arms, Task
 
 if TYPE_CHECKING:
@@ -274,29 +275,6 @@ class Trials(NamedTuple):
     def counts(self) -> np.ndarray:
         """Whether each choice counts in likelihoods, (trials)."""
         return np.ones(len(self.choice), dtype=bool) if self.scored is None else self.scored
-
-
-class Places(NamedTuple):
-    """Where each trial stands among the blocks of people."""
-
-    block: np.ndarray  # (trials)
-    place: np.ndarray  # (trials)
-    first: np.ndarray  # (blocks) its first trial
-
-    def spread(self, values: Any, fill: float = 0) -> np.ndarray:
-        """From trials to (blocks, longest block, ...)."""
-        values = np.asarray(values)
-        table = np.full((len(self.first), self.place.max() + 1, *values.shape[1:]), fill, dtype=values.dtype)
-        table[self.block, self.place] = values
-        return table
-
-
-def places_of(trials: "Trials | Choices") -> Places:
-    """The consecutive trials of one person and one block are a block."""
-    new = np.ones(len(trials.choice), dtype=bool)
-    new[1:] = (trials.subject[1:] != trials.subject[:-1]) | (trials.block[1:] != trials.block[:-1])
-    block, first = np.cumsum(new) - 1, np.flatnonzero(new)
-    return Places(block, np.arange(len(block)) - first[block], first)
 
 
 def believe(choices: "Choices", learner: AbstractLearner | Callable[..., Belief] | None = None) -> Trials:

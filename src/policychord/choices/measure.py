@@ -3,15 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from ..inference import Model, Normal, bounded, estimate, likelihood, positive
-from ..inference.parameters import natural, unconstrained
-from ..worlds.bandit import Belief
-from .learners import Kalman, places_of
+from .places import places_of
 from .tables import DataError
 from .tasks import Arms, Numbers, Task, each_of, set_numbers
 
@@ -24,8 +19,6 @@ SHIFT = 0.5  # deviations of a reward between means that still belong together
 LEAST_CELL = 30  # degrees of freedom, or blocks, from which an arm or a condition has a number of its own
 SURE = 4.0  # standard errors by which successive rewards of an arm must be more alike than any two of a block
 LEAST_DRIFT = 1e-4  # of the noise: below it values stay
-_WEAK = Normal(0.0, 10.0)  # of logarithms and logits
-_STARTS = ((0.5, 0.3, 0.9, 1.0), (0.9, 0.05, 0.99, 1.0), (0.1, 0.1, 0.98, 3.0))  # noise, drift, decay, variance
 
 
 def measure_task(choices: "Choices", **known: Numbers) -> Task:
@@ -168,27 +161,21 @@ def _is_smooth(frame: pd.DataFrame) -> bool:
     return ratio < 1.0 - SURE / np.sqrt(len(step)) and bool(size.max() > 2)
 
 
-class _Walk(NamedTuple):
-    """Blocks, padded: choices, rewards in deviations from the mean, and which arms are not known."""
-
-    choice: np.ndarray  # (blocks, longest)
-    reward: np.ndarray
-    moving: np.ndarray  # (blocks, arms)
-
-
 def _moving(choices: "Choices", cells: _Cells, still: Task) -> Task:
     """Noise, drift, decay and variance by maximum likelihood, for each condition where they are apart."""
+    from .drift import Walk, fit_walks  # JAX, which most tables do not need
+
     at = places_of(choices)
     unit = float(np.sqrt(cells.total))
     moving = np.array([arm not in cells.constant for arm in range(cells.arms)])
     centre = float(np.mean(still.numbers.mean[moving]))
-    walk = _Walk(at.spread(choices.choice), at.spread((choices.reward - centre) / unit),
+    walk = Walk(at.spread(choices.choice), at.spread((choices.reward - centre) / unit),
                  np.tile(1.0 * moving, (len(at.first), 1)))  # fmt: skip
     weight = at.spread(1.0 * moving[choices.choice])
     words = np.full(len(at.first), "")
     if choices.condition is not None and one_for_each_block(choices):
         words = np.asarray(choices.condition)[at.first]
-    whole = _walks(walk, weight, np.zeros(len(words)))[0]
+    whole = fit_walks(walk, weight, np.zeros(len(words)))[0]
     if whole["drift"] <= LEAST_DRIFT * whole["noise"]:
         return still
 
@@ -199,39 +186,10 @@ def _moving(choices: "Choices", cells: _Cells, still: Task) -> Task:
         return Task(name, variance, noise, mean, drift, found["decay"])
 
     names = np.unique(words)
-    each = _walks(walk, weight, words) if len(names) > 1 else []
+    each = fit_walks(walk, weight, words) if len(names) > 1 else []
     apart = any(_apart([found[key] for found in each]) for key in ("noise", "drift")) if each else False
     parts = tuple(part(str(name), found) for name, found in zip(names, each, strict=True)) if apart else ()
     return part(still.name, whole)._replace(conditions=parts, measured=Arms._fields)
-
-
-def _walks(walk: _Walk, weight: np.ndarray, groups: np.ndarray) -> list[dict[str, float]]:
-    """The most likely numbers of each group of blocks."""
-    parameters = (positive("noise", usual=0.5, prior=_WEAK), positive("drift", usual=0.1, prior=_WEAK),
-                  bounded("decay", 0.0, 1.0, 0.9, prior=_WEAK), positive("variance", prior=_WEAK))  # fmt: skip
-    with jax.enable_x64(True):
-        given = likelihood(Model("walk", parameters, _log_rewards), walk, groups=groups, weight=weight)
-        names = [parameter.name for parameter in parameters]
-        points = [unconstrained(parameters, dict(zip(names, start, strict=True))) for start in _STARTS]
-        z = estimate(given, starts=np.tile(np.stack(points)[:, None], (1, given.groups, 1))).z
-        found = {name: np.asarray(value) for name, value in natural(parameters, z).items()}
-    return [{name: float(value[k]) for name, value in found.items()} for k in range(given.groups)]
-
-
-def _log_rewards(theta: Any, unit: _Walk) -> Any:
-    """ln p of the rewards of one block given its choices, (trials). What was not chosen is missing at random."""
-    zero = jnp.zeros_like(unit.moving)
-    start = Arms(zero, theta["variance"] * unit.moving, theta["noise"] + zero, theta["drift"] + zero,
-                 theta["decay"] + zero)  # fmt: skip
-    learner = Kalman()
-
-    def step(belief: Belief, now: Any) -> tuple[Belief, Any]:
-        choice, reward = now
-        spread = belief.variance[choice] + theta["noise"]
-        log_p = -0.5 * (jnp.log(2 * jnp.pi * spread) + (reward - belief.mean[choice]) ** 2 / spread)
-        return learner.update(belief, choice, reward, start), log_p
-
-    return jax.lax.scan(step, Belief(*start[:2]), (unit.choice, unit.reward))[1]
 
 
 # -------------------------------------------------------------------------------------------- mismatches

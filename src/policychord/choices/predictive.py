@@ -18,8 +18,9 @@ from ..inference.prediction import beside
 from .compare import Plan, play_by
 from .data import Choices
 from .estimate import Fitted, coefficients_of, draw_coefficients
-from .learners import Trials, believe, places_of
+from .learners import Trials, believe
 from .models import ChoiceModel, log_proba
+from .places import places_of
 from .schedules import schedule_of
 
 STATISTICS = ("repeats", "stays after a win", "shifts after a loss", "takes the arm that paid best so far")

@@ -3,7 +3,8 @@
 import numpy as np
 
 from .data import Choices, measure_task
-from .learners import arms_under, places_of
+from .learners import arms_under
+from .places import places_of
 from .simulate import Design, design_of
 from .tasks import Task
 

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 
 from ..worlds.bandit import Belief
 from .data import Choices
-from .learners import Kalman, Trials, arms_under, begin, places_of, prior_belief, prior_of, take_arms, with_parameters
+from .learners import Kalman, Trials, arms_under, begin, prior_belief, prior_of, take_arms, with_parameters
 from .models import (
     OURS,
     USUAL_PRIMITIVES,
@@ -19,6 +19,7 @@ from .models import (
     model_by_name,
     schemas_by_name,
 )
+from .places import places_of
 from .tasks import TASKS, Arms, Task
 
 SYNTHETIC = "synthetic cohort"

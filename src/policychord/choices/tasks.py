@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import ArrayLike
-
 NUMBERS = ("mean", "variance", "noise", "drift", "decay")  # what a task says of its arms
 USUAL: Mapping[str, float] = MappingProxyType({"mean": 0.0, "noise": 10.0, "drift": 0.0, "decay": 1.0})
 # of one number of a task: for all arms, for each arm, and either of them by the words of the column `condition`
@@ -15,13 +13,13 @@ Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
 
 
 class Arms(NamedTuple):
-    """What a task says of every arm, (..., arms) each."""
+    """What a task says of every arm, arrays of (..., arms) each."""
 
-    mean: ArrayLike  # of an arm's value at the start of a block
-    variance: ArrayLike  # of this value; 0: it is known
-    noise: ArrayLike  # variance of a reward around its arm's value
-    drift: ArrayLike  # variance that a value gains from trial to trial
-    decay: ArrayLike  # what is left of a value's distance from its mean after a trial
+    mean: Any  # of an arm's value at the start of a block
+    variance: Any  # of this value; 0: it is known
+    noise: Any  # variance of a reward around its arm's value
+    drift: Any  # variance that a value gains from trial to trial
+    decay: Any  # what is left of a value's distance from its mean after a trial
 
 
 class Task(NamedTuple):

@@ -172,7 +172,7 @@ def _improvements(agent: Any, diagnosis: Diagnosis) -> list[str]:
         found.append(
             f"actions between or beyond those of the primitives are better by the model: acting by p ~ (Pi w) exp(-s) "
             f"its own cost falls by {trial}. {check}If the model is right, use selection='posterior' or "
-            "'posterior mean', or a Plan."
+            "'posterior mean', or a Planner."
         )
     return found
 

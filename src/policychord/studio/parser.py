@@ -75,7 +75,9 @@ def _choices() -> Reader:
     from ..choices.data import Reading, parse_choices
 
     def read(content: bytes, name: str, options: dict[str, Any]) -> Any:
-        choices = parse_choices(content, name, options["task"], how=Reading(options["columns"]))
+        # whether values drift is found where memory is not limited: it takes JAX
+        still = {} if options["task"] is not None else {"drift": 0.0, "decay": 1.0}
+        choices = parse_choices(content, name, options["task"], how=Reading(options["columns"], task=still))
         if len(choices.choice) > MOST_ROWS:
             raise ValueError(f"{name} has {len(choices.choice):,} trials: the studio takes up to {MOST_ROWS:,}; more "
                              "can be done with  policychord bandit fit")  # fmt: skip

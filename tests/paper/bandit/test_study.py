@@ -86,7 +86,7 @@ def test_real_data_are_used_and_labelled(data_folder):
 def test_a_chapter_has_everything(small, evidence, tmp_path):
     study = STUDY._replace(figures={"temperature": FIGURES["temperature"]})
     chapter = _chapter_of(study, small, evidence, tmp_path)
-    assert len(chapter.claims) == 11
+    assert len(chapter.claims) == 12
     assert (tmp_path / chapter.figures[0].png).is_file()
     assert (tmp_path / "data" / "bandit" / "experiment_2_logit.zarr").is_dir()
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
@@ -125,7 +125,8 @@ def test_simulate_then_fit(tmp_path, monkeypatch, capsys):
     for word in ("Hybrid", "Composed", "BOR", "PXP", "Next:", "synthetic"):
         assert word in said
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "report.html", "summary.md", "weights.csv", "subjects.csv", "models.csv", "figures"}  # fmt: skip
+        "report.html", "summary.md", "weights.csv", "subjects.csv", "models.csv", "attitudes.csv",
+        "figures"}  # fmt: skip
     weights = pd.read_csv(tmp_path / "out" / "weights.csv")
     assert len(weights) == 5 * 200
     assert "weight_repeat" in weights
@@ -150,9 +151,9 @@ def test_own_data_with_three_arms(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--experiment", "custom"], "--variance"),
+        (["--experiment", "custom"], "two or more arms"),
         (["--experiment", "custom", "--variance", "1"], "two or more arms"),
-        (["--experiment", "custom", "--variance", "1,x"], "two or more arms"),
+        (["--experiment", "custom", "--variance", "1,x"], "write a number, one for each arm"),
         (["--experiment", "2", "--variance", "1,1"], "custom"),
         (["--experiment", "3"], "3"),
         (["--link", "cauchit"], "cauchit"),

@@ -8,7 +8,7 @@ from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
 from ....choices.estimate import Fitted, fit
 from ....choices.learners import Trials
-from ....choices.measure import mismatches
+from ....choices.measure import measure_task, mismatches
 from ....choices.models import classic
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
@@ -63,6 +63,8 @@ def read_upload(upload: Upload, view: ChoicesView) -> Choices:
     """The choices in a file, by the reader of `policychord bandit fit`; a `DataError` says what is wrong with it."""
     try:
         choices: Choices = parse("choices", upload, {"task": view.task, "columns": parse_columns(view.columns)})
+        if view.task is None:
+            choices = choices._replace(task=measure_task(choices))
     except ValueError as error:
         raise DataError(str(error)) from None
     people = len(np.unique(choices.subject))
