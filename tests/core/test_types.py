@@ -9,7 +9,7 @@ from mypy import api
 BEGIN = """\
 from typing import assert_type
 import policychord as pc
-from policychord import Certificate, ConvexProblem, Equilibrium, Path, Problem
+from policychord import Certificate, CircuitPath, ConvexProblem, Equilibrium, Path, Problem
 
 pi, cost, prior = [[0.9, 0.1], [0.1, 0.9]], [0.0, 1.0], [0.5, 0.5]
 paper = pc.problem(pi=pi, action_cost=cost, eps=0.1, prior=prior)

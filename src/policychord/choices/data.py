@@ -128,7 +128,7 @@ def parse_choices(
     offered = offered_arms(cells, arms, rows["choice"], problems)
     _labelled(cells, rows, _words(task, known), problems)
     taken = sorted(set(rows["choice"][rows["choice"] >= 0]))
-    if len(taken) == 1 and not problems:
+    if len(taken) == 1 and len(rows) >= LEAST_TRIALS and not problems:
         problems.append(Problem(f"choice is always {printable(arms[taken[0]], LONGEST_LABEL)}, so that there is "
                                 "nothing to explain: name another column with --columns choice=..."))  # fmt: skip
     if problems:
