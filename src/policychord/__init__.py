@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .core.convex import ConvexProblem
     from .core.equilibrium import ConvergenceError, Equilibrium, Outcome, solve
     from .core.flow import Path, dissipation, flow
-    from .core.game import game
+    from .core.game import GameCertificate, Play, game
     from .core.objective import Certificate, Problem, certify, complexity, energy, gate, primitive_cost, problem
     from .core.regularisers import Entropy, Tsallis, best_response, prox
     from .core.stability import Stability, TimeScales, circuit_stability, time_scales
@@ -52,7 +52,7 @@ _HOME = {
     ),
     "core.convex": ("ConvexProblem",),
     "core.stability": ("Stability", "TimeScales", "circuit_stability", "time_scales"),
-    "core.game": ("game",),
+    "core.game": ("GameCertificate", "Play", "game"),
     "core.equilibrium": ("ConvergenceError", "Equilibrium", "Outcome", "solve"),
     "core.flow": ("Path", "dissipation", "flow"),
     "core.objective": (
