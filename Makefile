@@ -25,11 +25,11 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 reproduce: install  ## measure all claims of the paper, with fewer seeds, and write the report; DATA=fetch gets people's choices first
-	$(if $(filter fetch,$(DATA)),$(BIN)/policychord bandit data fetch)
+	$(if $(filter fetch,$(DATA)),$(BIN)/policychord choices data fetch)
 	$(BIN)/policychord reproduce all --quick --out $(OUT)/paper $(if $(filter-out fetch,$(DATA)),--data $(DATA))
 
 record: install  ## a full run with people's choices becomes the record that the site shows; DATA is their folder, or fetch
-	$(if $(filter-out fetch,$(DATA)),,$(BIN)/policychord bandit data fetch)
+	$(if $(filter-out fetch,$(DATA)),,$(BIN)/policychord choices data fetch)
 	$(BIN)/policychord reproduce all --full --fresh --out $(OUT)/record $(if $(filter-out fetch,$(DATA)),--data $(DATA))
 	$(BIN)/python docs/record.py $(OUT)/record
 

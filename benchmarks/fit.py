@@ -322,7 +322,7 @@ def open_below(given: Any, z: np.ndarray, depth: float = 4.0) -> int:
 
 def run_people(options: argparse.Namespace) -> None:
     if options.data is None:
-        raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
+        raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord choices data fetch).")
     for number in (options.experiment,) if options.experiment else ("1", "2"):
         task = TASKS[number]
         how = Reading(doubtful="drop")  # as published: slow trials are neither learned from nor scored
@@ -426,7 +426,7 @@ DIVISIONS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = 
 def run_folds(options: argparse.Namespace) -> None:
     """How trials are divided: the same models by empirical Bayes, held out in several ways."""
     if options.data is None:
-        raise SystemExit("folds: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
+        raise SystemExit("folds: pass --data DIR with data1.csv and data2.csv (policychord choices data fetch).")
     for number in (options.experiment,) if options.experiment else ("1", "2"):
         task = TASKS[number]
         seen = people(believe(read_choices(options.data / f"data{number}.csv", task, how=Reading(doubtful="drop"))))

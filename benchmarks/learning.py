@@ -310,7 +310,7 @@ def run_people(book: Book, options: argparse.Namespace) -> None:
     from policychord.worlds.bandit import Belief
 
     if options.data is None:
-        raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord bandit data fetch).")
+        raise SystemExit("people: pass --data DIR with data1.csv and data2.csv (policychord choices data fetch).")
     for number in options.experiment or ("1", "2"):
         file = options.data / f"data{number}.csv"
         trials = believe(read_choices(file, TASKS[number], how=Reading(doubtful="drop")))

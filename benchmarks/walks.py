@@ -100,7 +100,7 @@ def roll_out_an_agent(folder: Path) -> Any:
 
 def explain_choices(folder: Path) -> Any:
     """A table of choices: models fitted to each person and compared over the group."""
-    return stable(command("bandit", "fit", str(GOLDEN / "choices.csv"), "--out", str(folder)))
+    return stable(command("choices", "fit", str(GOLDEN / "choices.csv"), "--out", str(folder)))
 
 
 def explain_tracks(folder: Path) -> Any:
@@ -199,7 +199,7 @@ def write(name: str, value: Any) -> None:
 
 def write_inputs() -> None:
     """The table of choices and the tracks that two of the walks begin with; made once, then part of the tests."""
-    command("bandit", "simulate", str(GOLDEN / "choices.csv"), "--subjects", "6", "--seed", "3")
+    command("choices", "simulate", str(GOLDEN / "choices.csv"), "--subjects", "6", "--seed", "3")
     rng = np.random.default_rng(7)
     rows: list[tuple[Any, ...]] = []
     for trial in range(3):

@@ -145,7 +145,7 @@ def read_tracks_upload(folder: Path, name: str) -> None:
 
 
 def read_runs_of_fit(folder: Path) -> None:
-    given = fit.FitPlan.model_validate({"family": "bandit", "simulate": {}})
+    given = fit.FitPlan.model_validate({"family": "choices", "simulate": {}})
     fit._earlier(given, folder / fit.RECORD, 1)
 
 

@@ -17,7 +17,7 @@ from .claim import Quantity, Verdict
 RECORD = re.compile(r'<script type="application/json" id="record">(.*?)</script>', re.DOTALL)
 NOT_FOUND = "pass a run's folder, its report.html or its claims.json."
 NO_CLAIMS = (
-    "policychord reproduce writes them. Runs of other commands (policychord quadrotor, flock, bandit fit and so on) "
+    "policychord reproduce writes them. Runs of other commands (policychord quadrotor, flock, choices fit and so on) "
     "judge no claims: compare them by the tables that they print and write."
 )
 STEP = " / "  # on the way to a value inside others

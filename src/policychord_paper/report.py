@@ -278,7 +278,7 @@ def _commands(report: Report) -> list[str]:
     wanted = ["all"] if set(studies) == set(STUDIES) else studies
     # a path of this machine says nothing elsewhere, so that it is not printed
     options += f" --data {FOLDER}" if environment.choices == "folder" else ""
-    fetch = ["policychord bandit data fetch"] if environment.choices == "fetched" else []
+    fetch = ["policychord choices data fetch"] if environment.choices == "fetched" else []
     return [*fetch, *(f"policychord reproduce {study} {options}" for study in wanted)]
 
 

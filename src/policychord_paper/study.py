@@ -137,7 +137,7 @@ def simulated(chapter: Chapter) -> bool:
     return "simulated" in chapter.source or "synthetic" in chapter.source
 
 
-# Where people's choices were found: as `bandit data fetch` leaves them, in a folder that was named, or nowhere.
+# Where people's choices were found: as `choices data fetch` leaves them, in a folder that was named, or nowhere.
 Choices = Literal["", "fetched", "folder"]
 
 

@@ -19,7 +19,7 @@ def data_folder():
     """The folder with the public data, or a skip that says how to get them."""
     folder = Path(os.environ.get(VARIABLE, BESIDE))
     if not all((folder / name).is_file() for name in FILES):
-        pytest.skip(f"public data not found: fetch them with `policychord bandit data fetch` and set {VARIABLE}")
+        pytest.skip(f"public data not found: fetch them with `policychord choices data fetch` and set {VARIABLE}")
     return folder
 
 

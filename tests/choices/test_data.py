@@ -91,7 +91,9 @@ def test_a_broken_table_is_refused_in_words(kind, table, tmp_path, monkeypatch, 
     make, words = BROKEN[kind]
     (tmp_path / "choices.csv").write_bytes(make(table))
     out = tmp_path / "out"
-    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "fit", str(tmp_path / "choices.csv"), "--out", str(out)])
+    monkeypatch.setattr(
+        sys, "argv", ["policychord", "choices", "fit", str(tmp_path / "choices.csv"), "--out", str(out)]
+    )
     with pytest.raises(SystemExit) as stop:
         cli.main()
     said = capsys.readouterr().err
@@ -104,7 +106,7 @@ def test_a_broken_table_is_refused_in_words(kind, table, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("path", ["nowhere.csv", "."])
 def test_a_file_that_is_not_there(path, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "fit", str(tmp_path / path)])
+    monkeypatch.setattr(sys, "argv", ["policychord", "choices", "fit", str(tmp_path / path)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 2
@@ -197,7 +199,7 @@ def test_data_are_looked_for_in_order(tmp_path, monkeypatch):
 
 def test_fetching_without_a_network_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(fetching, "_ADDRESS", "http://127.0.0.1:9/")  # nobody listens there
-    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "data", "fetch", "--out", str(tmp_path / "new")])
+    monkeypatch.setattr(sys, "argv", ["policychord", "choices", "data", "fetch", "--out", str(tmp_path / "new")])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     said = capsys.readouterr().err
@@ -235,7 +237,7 @@ def test_fetching_says_from_where_and_checks_what_came(server, tmp_path, monkeyp
     sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in fetching.FILES}
     monkeypatch.setattr(fetching, "_ADDRESS", address)
     monkeypatch.setattr(fetching, "FILES", sums)
-    monkeypatch.setattr(sys, "argv", ["policychord", "bandit", "data", "fetch", "--out", str(tmp_path / "new")])
+    monkeypatch.setattr(sys, "argv", ["policychord", "choices", "data", "fetch", "--out", str(tmp_path / "new")])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     said = capsys.readouterr()
@@ -256,7 +258,7 @@ def test_make_fetches_first_only_where_it_is_asked_to():
         return [line for line in told.stdout.splitlines() if "policychord " in line]
 
     assert [line.split("policychord ")[1].strip() for line in planned("DATA=fetch")] == [
-        "bandit data fetch", "reproduce all --quick --out out/paper",
+        "choices data fetch", "reproduce all --quick --out out/paper",
     ]  # fmt: skip
     (only,) = planned()
     assert only.strip().endswith("--out out/paper")

@@ -429,7 +429,7 @@ def two_groups(tmp_path_factory):
 def test_groups_and_shrinkage_come_out_of_the_command(two_groups, monkeypatch, capsys):
     from policychord.cli import main
 
-    args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value,Composed"]
+    args = ["choices", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", "Hybrid,Value,Composed"]
     more = ["--empirical-bayes", "--arviz", "Hybrid", "--effects", "group", "--out", str(two_groups / "out"), "--json"]
     monkeypatch.setattr(sys, "argv", ["policychord", *args, *more])
     with pytest.raises(SystemExit) as ended:
@@ -472,7 +472,7 @@ def test_a_list_without_the_composed_model_is_compared_as_it_is(two_groups, monk
     answers = []
     for names in ("Value,delta", "delta,Value"):
         out = two_groups / names
-        args = ["bandit", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", names]
+        args = ["choices", "fit", str(two_groups / "groups.csv"), "--experiment", "2", "--models", names]
         monkeypatch.setattr(sys, "argv", ["policychord", *args, "--out", str(out), "--json"])
         with pytest.raises(SystemExit) as ended:
             main()

@@ -16,7 +16,7 @@ from policychord.choices.models import classic, log_proba, model_by_name
 from policychord.choices.places import places_of
 from policychord.choices.simulate import cohort, simulate_choices
 from policychord.choices.tasks import Task, describe_task, make_task, parse_numbers, set_numbers
-from policychord.cli.bandit import _with_habits
+from policychord.cli.choices import _with_habits
 from policychord.inference.likelihoods import pointwise
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "choices"

@@ -35,12 +35,12 @@ from .command import process, run
         ("quadrotor pd --seeds 1", "--seeds 1: must be at least 2."),
         ("quadrotor pd --seed -1", "--seed -1: must be at least 0."),
         ("quadrotor pd --impulse 2", "--impulse 2: only the lqr pair is pushed; with pd leave it out."),
-        ("bandit fit nowhere.csv", "nowhere.csv does not exist"),
-        ("bandit fit c.csv --eps 0", "--eps 0: must lie between"),
-        ("bandit fit c.csv --primitives exploit,sing", "--primitives 'sing': there are exploit,"),
-        ("bandit fit c.csv --experiment 2 --noise 3", "--noise 3: belongs to --experiment auto or custom"),
-        ("bandit simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
-        ("bandit simulate c.csv --seed -1", "--seed -1: must be at least 0."),
+        ("choices fit nowhere.csv", "nowhere.csv does not exist"),
+        ("choices fit c.csv --eps 0", "--eps 0: must lie between"),
+        ("choices fit c.csv --primitives exploit,sing", "--primitives 'sing': there are exploit,"),
+        ("choices fit c.csv --experiment 2 --noise 3", "--noise 3: belongs to --experiment auto or custom"),
+        ("choices simulate c.csv --subjects 0", "--subjects 0: must be at least 1."),
+        ("choices simulate c.csv --seed -1", "--seed -1: must be at least 0."),
         ("reproduce poetry", "poetry"),
         ("reproduce flock --data .", "the flock study reads no data"),
     ],
@@ -59,8 +59,8 @@ def test_bad_input_gets_a_sentence_and_2(words, said, here, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     "words",
     [
-        "sweep run PLAN", "fit PLAN", "flock milling --settings PLAN", "tracks card x.csv --settings PLAN",
-        "bandit fit PLAN", "tracks card PLAN",
+        "sweep run PLAN", "fit PLAN", "flock milling --settings PLAN", "tracks check x.csv --settings PLAN",
+        "choices fit PLAN", "tracks check PLAN",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["pipe.toml", "device.toml", "folder.toml"])
@@ -88,7 +88,7 @@ def test_settings_of_gigabytes_are_refused_before_they_are_read(here, tmp_path):
     ("words", "command", "code"),
     [
         ("flock milling --eps -1", "flock", 2),
-        ("bandit fit nowhere.csv", "bandit fit", 2),
+        ("choices fit nowhere.csv", "choices fit", 2),
         ("sweep run nowhere.toml", "sweep run", 2),
         ("sweep status .", "sweep status", 2),
         ("compare here there", "compare", 2),
@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be_written_fails_before_the_work(here, tmp_path):
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
-    answer = run("bandit", "simulate", tmp_path / "choices.csv", "--subjects", "3", after=full)
+    answer = run("choices", "simulate", tmp_path / "choices.csv", "--subjects", "3", after=full)
     assert answer.code == 1
     assert "choices.csv" in answer.err
     assert "Traceback" not in answer.err
@@ -218,3 +218,11 @@ def test_the_folder_of_choices_reaches_the_study_that_lends_them(tmp_path):
         one.study.name: one.settings for one in _lenders(_chosen("theory", True, 0, tmp_path), True, 0, tmp_path)
     }
     assert lenders["bandit"].data == tmp_path
+
+
+def test_old_names_work_for_a_version_and_say_the_new_one(here, tmp_path):
+    answer = here("bandit", "fit", tmp_path / "none.csv", "--json")
+    assert json.loads(answer.out)["command"] == "choices fit"
+    assert answer.err.startswith("policychord: bandit is now called choices; the old name works until")
+    assert here("tracks", "card", tmp_path / "none.csv").err.startswith("policychord: card is now called check;")
+    assert "No such command 'card'" in here("card").err  # below tracks only

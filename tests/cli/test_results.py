@@ -64,13 +64,13 @@ def test_flock_for_people(here, tmp_path):
     assert len([line for line in answer.out.splitlines() if str(tmp_path) in line]) <= 3
 
 
-def test_bandit_for_programs(here, tmp_path):
+def test_choices_for_programs(here, tmp_path):
     made = tmp_path / "choices.csv"
-    assert record_of(here("bandit", "simulate", made, "--subjects", 4, "--json"))["results"]["trials"] == 800
+    assert record_of(here("choices", "simulate", made, "--subjects", 4, "--json"))["results"]["trials"] == 800
     head, first, *rest = made.read_text().splitlines()
     slow = [f"{head},RT", f"{first},20000", *(f"{line},400" for line in rest)]
     made.write_text("\n".join(slow))
-    record = record_of(here("bandit", "fit", made, "--out", tmp_path / "out", "--json"))
+    record = record_of(here("choices", "fit", made, "--out", tmp_path / "out", "--json"))
     models = {row["model"]: row for row in record["results"]["models"]}
     assert set(models) == {"UCB", "Thompson", "Hybrid", "Value", "Composed"}
     assert sum(row["PXP"] for row in models.values()) == pytest.approx(1.0)

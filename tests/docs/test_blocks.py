@@ -59,7 +59,7 @@ def test_every_command_of_ours_can_be_given_as_it_stands():
 @pytest.mark.parametrize(
     "words",
     ["flok", "flock", "flock milling --bird 3", "flock soaring", "flock milling 7", "flock milling --boids x",
-     "sweep again a", "bandit fit a.csv --link cauchy", "reproduce --eps"],
+     "sweep again a", "choices fit a.csv --link cauchy", "reproduce --eps"],
 )  # fmt: skip
 def test_wrong_commands_are_noticed(words):
     with pytest.raises(USAGE):

@@ -206,7 +206,7 @@ def test_a_verdict_that_some_draws_change_says_how_firm_it_is(folder):
     ("choices", "commands"),
     [
         ("", ["policychord reproduce all --quick --seed 3"]),
-        ("fetched", ["policychord bandit data fetch", "policychord reproduce all --quick --seed 3"]),
+        ("fetched", ["policychord choices data fetch", "policychord reproduce all --quick --seed 3"]),
         ("folder", ["policychord reproduce all --quick --seed 3 --data FOLDER"]),
     ],
 )

@@ -185,7 +185,7 @@ def test_broken_files_are_one_sentence_and_nothing_is_written(tmp_path, monkeypa
         assert any(word in str(said.value) for word in words.split("|")), (name, str(said.value))
         assert "\n" not in str(said.value)
         assert str(said.value).endswith(".")
-        for command in ("card", "fit", "film", "trials"):
+        for command in ("check", "fit", "film", "trials"):
             run = CliRunner().invoke(app, ["tracks", command, f"files/{name}", "--rate", "25", "--out", "out"])
             assert isinstance(run.exception, TrackError), (name, command, run.exception)
         assert not (tmp_path / "out").exists(), name

@@ -35,7 +35,7 @@ def find_data(given: Path | None = None) -> Path | None:
         if missing:
             raise ValueError(
                 f"{said} points to {folder}, which has no {' and no '.join(missing)}: "
-                "fetch the public data with  policychord bandit data fetch"
+                "fetch the public data with  policychord choices data fetch"
             )
         return folder
     return data_folder() if all((data_folder() / name).is_file() for name in FILES) else None

@@ -94,7 +94,7 @@ def content(path: Path) -> bytes:
     shown = printable(str(path), 1000)
     if not path.exists():
         raise DataError(
-            f"{shown} does not exist: check the path, or get the public data by  policychord bandit data fetch"
+            f"{shown} does not exist: check the path, or get the public data by  policychord choices data fetch"
         )
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, not a file"

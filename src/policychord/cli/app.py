@@ -21,13 +21,13 @@ __all__ = ["app", "load_commands", "main", "screen"]
 
 # Where each command stands on the first page; one that another package adds names its panel itself.
 PANELS = {
+    "Analyse your data": ("choices", "tracks", "fit"),
+    "Compose policies": ("studio", "flock", "quadrotor"),
     "The paper": ("reproduce", "compare"),
-    "Experiments, the paper's or your own": ("flock", "bandit", "quadrotor"),
-    "From behaviour back to parameters": ("fit", "tracks"),
-    "See it": ("studio",),
-    "Many episodes": ("sweep",),
+    "Many runs": ("sweep",),
     "This machine": ("doctor",),
 }
+RENAMED = {"bandit": "choices", "card": "check"}  # old names, which work until the next version
 CLOSED_PIPE = 141  # what shells report of a program that writes to a closed pipe
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -43,14 +43,26 @@ class Pages(TyperGroup):
         command: Any = self.commands.get(cmd_name)
         if command is not None:
             _quiet(command.get_params(ctx))
-            if ctx.parent is None:  # below `policychord bandit`, fit is one of its few commands
+            if ctx.parent is None:  # below `policychord choices`, fit is one of its few commands
                 panel = next((panel for panel, names in PANELS.items() if cmd_name in names), None)
                 command.rich_help_panel = command.rich_help_panel or panel
             command.help = _flowing(command.help or "")
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        old, new = args[0], _today(self, args[0])
+        if new != old:
+            aside.print(f"policychord: {old} is now called {new}; the old name works until the next version.")
+        return super().resolve_command(ctx, [new, *args[1:]])
+
     def get_params(self, ctx: Any) -> Any:
         return _quiet(super().get_params(ctx))
+
+
+def _today(group: Any, name: str) -> str:
+    """The name of a command today."""
+    new = RENAMED.get(name, name)
+    return new if new in group.commands and name not in group.commands else name
 
 
 def _flowing(words: str) -> str:
@@ -75,11 +87,12 @@ app = typer.Typer(
     help="Policychord composes behaviours. At every step it finds the mixture of policies that best fits what is good, "
     "and proves how close to optimal the mixture is.",
     epilog="""[bold]Start here[/]
-  policychord studio                  I have policies: see them weighed
-  policychord bandit fit choices.csv  I have choices: which model?
-  policychord tracks card fish.csv --rate 32   I have tracks: what is in them?
-  policychord reproduce               I want the paper: its claims, 4 minutes
-  policychord doctor                  is everything there that is needed?
+  policychord choices fit choices.csv  I have choices: which model?
+  policychord tracks fit fish.csv      I have tracks: which forces?
+  policychord studio                   I have policies: see them weighed
+  policychord reproduce                I want the paper: its claims, 4 minutes
+  policychord doctor                   is everything there that is needed?
+No data yet?  choices simulate  and  tracks simulate  write some to try.
 
 Every command explains itself with --help, and takes --json for programs.
 Tab completion for your shell:  policychord --install-completion""",
@@ -179,12 +192,13 @@ def main() -> None:
 
 
 def _command(words: list[str]) -> str:
-    """The command that was asked for, such as `bandit fit`."""
+    """The command that was asked for, such as `choices fit`."""
     inner: Any = typer.main.get_command(app)
     commands = []
     for word in words:
         if word.startswith("-"):
             continue
+        word = _today(inner, word) if hasattr(inner, "commands") else word
         inner = getattr(inner, "commands", {}).get(word)
         if inner is None:
             break

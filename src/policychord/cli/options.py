@@ -31,6 +31,9 @@ def option(words: str, metavar: str, default: str = "", *names: str, **more: Any
     return typer.Option(*names, help=shown, metavar=metavar, show_default=False, **more)
 
 
+ToWrite = Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)]
+
+
 def out(default: str) -> Any:
     return option("Folder for the results.", "DIR", default, "--out", file_okay=False, rich_help_panel=RESULTS)
 

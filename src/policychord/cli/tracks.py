@@ -1,4 +1,4 @@
-"""`policychord tracks`: do weights of social forces change? Card, fit, every trial, film, groups of known kinds."""
+"""`policychord tracks`: do weights of social forces change? Check, fit, every trial, film, groups of known kinds."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +13,8 @@ from rich.table import Table
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
-from .output import Json, counted, emit
+from .output import Json, counted, emit, screen
+from .output import table as shown_table
 from .progress import watching
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ tracks = typer.Typer(
     "idtracker.ai and their HDF5 and CSV, numeric .npy arrays, and datasets of the package movement.",
     short_help="Tracks of real groups: which forces, and do their weights change?",
     epilog=options.examples(
-        "policychord tracks card fish.csv --rate 32",
+        "policychord tracks check fish.csv --rate 32",
         "policychord tracks fit trajectories.h5 --out out/fish",
         "policychord tracks film sheep.csv --rate 10 --leave-out 14,15",
     ),
@@ -179,15 +180,15 @@ def _numbers(name: str, text: str) -> list[float]:
 
 
 @tracks.command(
-    "card",
+    "check",
     short_help="What a file holds: numbers, gaps, speeds, order.",
     epilog=options.examples(
-        "policychord tracks card fish.csv --rate 32 --unit px",
-        "policychord tracks card poses.nc --out out/card --json",
+        "policychord tracks check fish.csv --rate 32 --unit px",
+        "policychord tracks check poses.nc --out out/check --json",
     ),
 )
 @_with_plan(forces=False)
-def _card_command(
+def _check_command(
     files: File,
     plan: "TrackPlan",
     out: Annotated[Path | None, options.out("none: only print")] = None,
@@ -204,7 +205,7 @@ def _card_command(
     table = Table(title=file_card.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
     for what, much in rows:
         table.add_row(what, much)
-    record = {"command": "tracks card", "settings": plan, "results": dict(rows), "files": written,
+    record = {"command": "tracks check", "settings": plan, "results": dict(rows), "files": written,
               "notes": file_card.notes}  # fmt: skip
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
     again = f"policychord tracks fit {' '.join(map(str, files))}{_as_options(plan)}"
@@ -333,41 +334,42 @@ def _film_command(
     emit(json, record, f"Wrote {', '.join(str(path) for path in files)}.", f"Next: open {files[0]} in a browser.")
 
 
+def _list_kinds(wanted: bool) -> None:
+    if wanted:
+        from ..tracks.kinds import KINDS
+
+        rows = [(name, "change" if kind.changes else "constant", kind.description) for name, kind in KINDS.items()]
+        screen.print(shown_table("", ("kind", "weights", "rule"), rows))
+        raise typer.Exit
+
+
 @tracks.command(
     "simulate",
     short_help="Tracks of a group with known rules, to try the commands with.",
     epilog=options.examples(
-        "policychord tracks simulate zones --out zones.csv",
-        "policychord tracks simulate burst-and-coast --seconds 90 --seed 3 --out swimmers.csv",
+        "policychord tracks simulate fish.csv",
+        "policychord tracks simulate swimmers.csv --kind burst-and-coast --seconds 90",
     ),
 )
 def _simulate_command(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="The rule; without one the kinds are listed.")] = "",
+    out: options.ToWrite,
+    kind: Annotated[str, typer.Option(help="The rule by which they move.", metavar="KIND")] = "zones",
+    kinds: Annotated[
+        bool, typer.Option("--kinds", callback=_list_kinds, is_eager=True, help="List the rules, and do nothing else.")
+    ] = False,
     individuals: Annotated[int, typer.Option(help="How many.", metavar="N", min=2, max=500)] = 10,
     seconds: Annotated[float, typer.Option(help="For how long.", metavar="SECONDS", min=1.0, max=3600.0)] = 45.0,
-    seed: Annotated[int, typer.Option(help="The same seed, the same tracks.", metavar="N", min=0)] = 0,
-    out: Annotated[Path | None, options.out("KIND.csv")] = None,
+    seed: Annotated[int, options.seed()] = 0,
     json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write tracks of one group that moves by a known rule, as a table (trial, frame, id, x, y), 20 frames a second."""
     from ..runs.tracks import write_tracks
     from ..tracks.kinds import KINDS, RATE, simulate_kind
 
-    if not kind:
-        table = Table(box=box.SIMPLE_HEAD)
-        for head in ("kind", "weights", "rule"):
-            table.add_column(head)
-        for name, each in KINDS.items():
-            table.add_row(name, "change" if each.changes else "constant", each.description)
-        rules = {name: each.description for name, each in KINDS.items()}
-        emit(json, {"command": "tracks simulate", "results": rules}, table,
-             "Next: policychord tracks simulate zones --out zones.csv")  # fmt: skip
-        return
-    target = Path(f"{kind}.csv") if out is None else out
     simulated = simulate_kind(kind, seed=seed, individuals=individuals, seconds=seconds)
-    files = [write_tracks(target, simulated)]
-    record = {"command": "tracks simulate", "files": files,
+    files = [write_tracks(out, simulated)]
+    record = {"files": files,
               "settings": {"kind": kind, "individuals": individuals, "seconds": seconds, "seed": seed},
               "results": {"weights change": KINDS[kind].changes, "rule": KINDS[kind].description}}  # fmt: skip
-    emit(json, record, f"Wrote {target}: {KINDS[kind].description}.",
-         f"Next: policychord tracks fit {target} --rate {RATE:g}")  # fmt: skip
+    emit(json, record, f"Wrote {out}: {KINDS[kind].description}.",
+         f"Next: policychord tracks fit {out} --rate {RATE:g}")  # fmt: skip

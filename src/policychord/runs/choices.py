@@ -55,7 +55,7 @@ class ChoiceChecks(NamedTuple):
 
 
 class ChoiceResult(NamedTuple):
-    """All that `bandit fit` computes; checks that were not asked for are None."""
+    """All that `choices fit` computes; checks that were not asked for are None."""
 
     choices: Choices
     plan: Plan

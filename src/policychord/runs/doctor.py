@@ -132,7 +132,7 @@ def _machine() -> Iterator[Check]:
 def _data() -> Check:
     from ..choices.fetch import find_data
 
-    fetched = "policychord bandit data fetch; without them choices are simulated, and labelled so"
+    fetched = "policychord choices data fetch; without them choices are simulated, and labelled so"
     try:
         folder = find_data()
     except ValueError as error:

@@ -80,7 +80,7 @@ def _choices() -> Reader:
         choices = parse_choices(content, name, options["task"], how=Reading(options["columns"], task=still))
         if len(choices.choice) > MOST_ROWS:
             raise ValueError(f"{name} has {len(choices.choice):,} trials: the studio takes up to {MOST_ROWS:,}; more "
-                             "can be done with  policychord bandit fit")  # fmt: skip
+                             "can be done with  policychord choices fit")  # fmt: skip
         return choices
 
     return read

@@ -82,7 +82,7 @@ def _findings(settings: BanditSettings, evidence: Evidence) -> list[Finding]:
     warning = (
         f"No human data were found, so the choices of {people} people were **simulated**: they play by the Hybrid "
         "model, with coefficients like those of real people. The verdicts of this chapter tell how the analysis treats "
-        "people who do use the Hybrid. **They say nothing about people.** `policychord bandit data fetch` gets the "
+        "people who do use the Hybrid. **They say nothing about people.** `policychord choices data fetch` gets the "
         "public data."
     )
     marked = [finding._replace(text=f"*Simulated choices.* {finding.text}") for finding in findings]

@@ -23,7 +23,7 @@ Ablation = Literal["fixed-weights", "no-collision-term"]
 
 @app.command(
     "flock",
-    rich_help_panel="Experiments, the paper's or your own",
+    rich_help_panel="Compose policies",
     short_help="Let a flock fly: the paper's scenarios, or one of your own.",
     epilog=options.examples(
         "policychord flock milling --animation",

@@ -28,7 +28,7 @@ Experiment = Literal["pd", "lqr"]
 
 @app.command(
     "quadrotor",
-    rich_help_panel="Experiments, the paper's or your own",
+    rich_help_panel="Compose policies",
     short_help="Fly a drone with two controllers, composed, against a third.",
     epilog=options.examples(
         "policychord quadrotor pd",

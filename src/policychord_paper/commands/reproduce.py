@@ -29,7 +29,7 @@ else:
 SHOWN = 2  # measured values of a claim; the page has them all
 SIMULATED = (
     "The {} study used simulated people, because the public data were not found; its verdicts say nothing about people "
-    "and are not counted.  policychord bandit data fetch  gets them, --data DIR points to them."
+    "and are not counted.  policychord choices data fetch  gets them, --data DIR points to them."
 )
 STYLE = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 
@@ -149,7 +149,7 @@ def _without_data(chosen: "list[Chosen]") -> list[str]:
         return []
     return [
         "The public choices were not found: people are simulated, and claims about people are not counted.",
-        "One word makes all claims count:  make reproduce DATA=fetch  (or first:  policychord bandit data fetch).",
+        "One word makes all claims count:  make reproduce DATA=fetch  (or first:  policychord choices data fetch).",
     ]
 
 

@@ -118,8 +118,8 @@ def command(monkeypatch, *words) -> int:
 
 def test_simulate_then_fit(tmp_path, monkeypatch, capsys):
     made = tmp_path / "made.csv"
-    assert not command(monkeypatch, "bandit", "simulate", made, "--subjects", 5, "--experiment", 1)
-    assert not command(monkeypatch, "bandit", "fit", made, "--experiment", 1, "--out", tmp_path / "out",
+    assert not command(monkeypatch, "choices", "simulate", made, "--subjects", 5, "--experiment", 1)
+    assert not command(monkeypatch, "choices", "fit", made, "--experiment", 1, "--out", tmp_path / "out",
                        "--primitives", "exploit,uncertainty,risk,repeat")  # fmt: skip
     said = capsys.readouterr().out
     for word in ("Hybrid", "Composed", "BOR", "PXP", "Next:", "synthetic"):
@@ -141,7 +141,7 @@ def test_own_data_with_three_arms(tmp_path, monkeypatch, capsys):
     pd.DataFrame(rows, columns=["subject", "block", "trial", "choice", "reward"]).to_csv(
         tmp_path / "c.csv", index=False
     )
-    words = ("bandit", "fit", tmp_path / "c.csv", "--experiment", "custom", "--variance", "5,5,5")
+    words = ("choices", "fit", tmp_path / "c.csv", "--experiment", "custom", "--variance", "5,5,5")
     assert command(monkeypatch, *words, "--link", "probit", "--out", tmp_path / "no") == 2
     assert "logit" in capsys.readouterr().err
     assert not command(monkeypatch, *words, "--out", tmp_path / "out")
@@ -163,7 +163,7 @@ def test_own_data_with_three_arms(tmp_path, monkeypatch, capsys):
 )
 def test_bad_options_get_a_sentence(words, said, tmp_path, monkeypatch, capsys, table):
     (tmp_path / "c.csv").write_text("\n".join(",".join(map(str, row)) for row in table))
-    assert command(monkeypatch, "bandit", "fit", tmp_path / "c.csv", "--out", tmp_path / "out", *words) == 2
+    assert command(monkeypatch, "choices", "fit", tmp_path / "c.csv", "--out", tmp_path / "out", *words) == 2
     words = capsys.readouterr().err.replace("\u2502", " ").split()  # the box breaks lines anywhere
     assert said in " ".join(words)
     assert not (tmp_path / "out").exists()

@@ -193,7 +193,7 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
 
 
 def report_page(state: State, analysis: Analysis) -> str:
-    """What `policychord bandit fit` writes to a folder, in one page that fetches nothing."""
+    """What `policychord choices fit` writes to a folder, in one page that fetches nothing."""
     from ....choices import figures  # matplotlib takes a second
 
     choices = state.fitting.choices

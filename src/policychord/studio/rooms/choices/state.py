@@ -60,7 +60,7 @@ def simulate_cohort(view: ChoicesView) -> Choices:
 
 
 def read_upload(upload: Upload, view: ChoicesView) -> Choices:
-    """The choices in a file, by the reader of `policychord bandit fit`; a `DataError` says what is wrong with it."""
+    """The choices in a file, by the reader of `policychord choices fit`; a `DataError` says what is wrong with it."""
     try:
         choices: Choices = parse("choices", upload, {"task": view.task, "columns": parse_columns(view.columns)})
         if view.task is None:
@@ -70,7 +70,7 @@ def read_upload(upload: Upload, view: ChoicesView) -> Choices:
     people = len(np.unique(choices.subject))
     if people > MOST_PEOPLE:
         raise DataError(f"{upload.name} has {people} people: the studio takes up to {MOST_PEOPLE}; more can be done "
-                        "with  policychord bandit fit")  # fmt: skip
+                        "with  policychord choices fit")  # fmt: skip
     return choices
 
 

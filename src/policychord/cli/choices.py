@@ -1,4 +1,4 @@
-"""`policychord bandit`: models of choice for public data and for your own."""
+"""`policychord choices`: models of choice for public data and for your own."""
 
 from functools import partial
 from pathlib import Path
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from ..choices.tasks import Numbers
     from ..runs.choices import ChoiceResult
 
-bandit = typer.Typer(
+choices = typer.Typer(
     cls=Pages,
     help="Explain choices between uncertain arms, trial by trial. Classic models of exploration and one that composes "
     "simple behaviours are fitted to each person and compared over the group: on your own data, on the public data of "
     "Gershman (2018), or on simulated people.",
     short_help="Explain choices: your own data, the public data, or simulated ones.",
     epilog=options.examples(
-        "policychord bandit simulate choices.csv --subjects 20",
-        "policychord bandit fit choices.csv --experiment 2",
-        "policychord bandit data fetch",
+        "policychord choices simulate choices.csv --subjects 20",
+        "policychord choices fit choices.csv --experiment 2",
+        "policychord choices data fetch",
     ),
 )
 data = typer.Typer(
     cls=Pages,
     help="The public data of Gershman (2018): 45 and 44 people in two experiments.",
-    epilog=options.examples("policychord bandit data fetch", "policychord bandit data fetch --out data"),
+    epilog=options.examples("policychord choices data fetch", "policychord choices data fetch --out data"),
 )
-app.add_typer(bandit, name="bandit", no_args_is_help=True)
-bandit.add_typer(data, name="data", no_args_is_help=True)
+app.add_typer(choices, name="choices", no_args_is_help=True)
+choices.add_typer(data, name="data", no_args_is_help=True)
 CHECKS = "Checks on your own task"
 _of_table, _of_task, _of_models, _of_checks = (
     partial(options.option, rich_help_panel=panel) for panel in ("The table", "The task", "Models", CHECKS)
@@ -210,13 +210,13 @@ class _Checks(NamedTuple):
 # ------------------------------------------------------------------------------------------------ fit
 
 
-@bandit.command(
+@choices.command(
     "fit",
     short_help="Fit and compare models of the choices in a table.",
     epilog=options.examples(
-        "policychord bandit fit choices.csv",
-        "policychord bandit fit data.tsv --columns subject=ppt,reward=gain+loss --ppc",
-        "policychord bandit fit data.tsv --models delta,delta+stickiness,two-rates,Value",
+        "policychord choices fit choices.csv",
+        "policychord choices fit data.tsv --columns subject=ppt,reward=gain+loss --ppc",
+        "policychord choices fit data.tsv --models delta,delta+stickiness,two-rates,Value",
     ),
 )
 @options.expand_records
@@ -227,7 +227,7 @@ def _fit_command(
     task: _Task,
     compared: _Models,
     checks: _Checks,
-    out: Annotated[Path | None, options.out("out/bandit-fit")] = None,
+    out: Annotated[Path | None, options.out("out/choices")] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Fit models of choice to every person, and find out which is the most frequent one and which predicts best.
@@ -251,7 +251,7 @@ def _fit_command(
     arviz = checks.arviz
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")
     by = _effects(choices, checks.effects)
-    folder = prepare(Path("out") / "bandit-fit" if out is None else out)
+    folder = prepare(Path("out") / "choices" if out is None else out)
     read = (describe_task(choices.task), describe_learner(plan), *choices.said)
     if not json:  # before the fit: a wrong guess is noticed while there is time
         emit(json, {}, *read)
@@ -334,7 +334,7 @@ def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, alre
     rows = model_table(result, examined).to_dict("records")
     numbers = numbers_of(fitted, rows)
     record = {
-        "command": "bandit fit",
+        "command": "choices fit",
         "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
                      "models": tuple(plan.everything), "reference": plan.reference},
         "results": numbers, "out": out, "files": files,
@@ -419,19 +419,19 @@ class _People(NamedTuple):
     seed: Annotated[int, options.seed()] = 0
 
 
-@bandit.command(
+@choices.command(
     "simulate",
     short_help="Write the choices of simulated people, to try things on.",
     epilog=options.examples(
-        "policychord bandit simulate choices.csv",
-        "policychord bandit simulate choices.csv --experiment 1 --subjects 20",
-        "policychord bandit simulate four.csv --arms 4 --model delta --coefficients 0.4,0.3 \\\n    --blocks 1 "
+        "policychord choices simulate choices.csv",
+        "policychord choices simulate choices.csv --experiment 1 --subjects 20",
+        "policychord choices simulate four.csv --arms 4 --model delta --coefficients 0.4,0.3 \\\n    --blocks 1 "
         "--trials 200",
     ),
 )
 @options.expand_records
 def _simulate_command(
-    out: Annotated[Path, typer.Argument(help="The file to write.", metavar="DATA.csv", dir_okay=False)],
+    out: options.ToWrite,
     given: _SimulatedTask,
     people: _People,
     json: Json = False,
@@ -461,7 +461,7 @@ def _simulate_command(
         means = dict(zip(spec.coefficients, centre, strict=True))
     write_text(out, as_csv(as_table(choices).assign(source=choices.source)))
     record = {
-        "command": "bandit simulate",
+        "command": "choices simulate",
         "settings": {"experiment": experiment, "subjects": people.subjects, "model": people.model,
                      "coefficients": means, **size},
         "results": {"data": choices.source, "people": people.subjects, "trials": len(choices.choice)},
@@ -472,14 +472,14 @@ def _simulate_command(
         json,
         record,
         f"Wrote {counted(len(choices.choice), 'choice')} of {who} to {out}.",
-        f"Next:\n  policychord bandit fit {out}" + ("" if given.own else f" --experiment {experiment}"),
+        f"Next:\n  policychord choices fit {out}" + ("" if given.own else f" --experiment {experiment}"),
     )
 
 
 @data.command(
     "fetch",
     short_help="Download the public data.",
-    epilog=options.examples("policychord bandit data fetch", "policychord bandit data fetch --out data"),
+    epilog=options.examples("policychord choices data fetch", "policychord choices data fetch --out data"),
 )
 def _fetch_command(
     out: Annotated[
@@ -497,7 +497,7 @@ def _fetch_command(
     files = public.fetch(out)
     folder = files[0].parent
     hint = "" if out is None else f" --data {out}"
-    record = {"command": "bandit data fetch", "results": {}, "out": folder, "files": files, "notes": []}
+    record = {"command": "choices data fetch", "results": {}, "out": folder, "files": files, "notes": []}
     emit(json, record, f"{counted(len(files), 'file')} in {folder}.", f"Next:\n  policychord reproduce bandit{hint}")
 
 
