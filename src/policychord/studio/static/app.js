@@ -1,10 +1,10 @@
-// The page: which room is open, its controls, the address that reproduces the view, and what can be taken away.
+// The document: which page is open, its controls, the address that reproduces the view, and what can be taken away.
 import { picture } from "./canvas.js";
 import { build } from "./controls.js";
 import { connect } from "./wire.js";
 
-const ROOMS = new Map(); // modules by name, as the server has them
-const FIRST = "gate"; // the room of an address that names none
+const PAGES = new Map(); // modules by name, as the server has them
+const FIRST = "gate"; // the page of an address that names none
 const find = (id) => document.getElementById(id);
 let open = null;
 
@@ -13,8 +13,8 @@ let open = null;
 function address() {
   const [name, query] = location.hash.slice(1).split("?");
   const settings = {};
-  if (name && !ROOMS.has(name)) {
-    showError(`There is no room ${name.slice(0, 60)}. The rooms are ${[...ROOMS.keys()].join(", ")}.`);
+  if (name && !PAGES.has(name)) {
+    showError(`There is no page ${name.slice(0, 60)}. The pages are ${[...PAGES.keys()].join(", ")}.`);
     return { name: FIRST, settings };
   }
   for (const [key, text] of new URLSearchParams(query ?? "")) {
@@ -45,12 +45,12 @@ function showStatus(text) {
   find("status").hidden = !text;
 }
 
-// ------------------------------------------------------------------ a room
+// ------------------------------------------------------------------ a page
 
 function enter({ name, settings: wanted }) {
   open?.leave();
-  for (const link of document.querySelectorAll("#rooms a")) {
-    if (link.dataset.room === name) link.setAttribute("aria-current", "page");
+  for (const link of document.querySelectorAll("#pages a")) {
+    if (link.dataset.page === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   const main = find("main");
@@ -67,7 +67,7 @@ function enter({ name, settings: wanted }) {
     scheduled = true; // one message for each picture, however fast a hand moves
     requestAnimationFrame(() => { scheduled = false; link.send({ set: waiting }); waiting = {}; });
   }
-  const room = ROOMS.get(name).mount(main, { change, act: (what) => link.send({ act: what }), settings: () => ({ ...latest.settings, ...waiting }) });
+  const page = PAGES.get(name).mount(main, { change, act: (what) => link.send({ act: what }), settings: () => ({ ...latest.settings, ...waiting }) });
 
   const link = connect(name, {
     open() { showStatus(""); link.send({ set: wanted }); },
@@ -75,7 +75,7 @@ function enter({ name, settings: wanted }) {
     text(message) {
       if (message.kind === "error") { showError(message.message); controls?.release(); return; }
       latest = message;
-      if (message.kind === "hello" && !controls) controls = build(form, message.inputs, ROOMS.get(name).closed, change);
+      if (message.kind === "hello" && !controls) controls = build(form, message.inputs, PAGES.get(name).closed, change);
       if (message.kind === "hello" && !form.querySelector(".actions")) form.prepend(buttons());
       controls.show(message.settings, message.defaults);
       if (message.kind === "settings") {
@@ -84,18 +84,18 @@ function enter({ name, settings: wanted }) {
         if (snippetWanted) { snippetWanted = false; showSnippet(message.snippet); }
       }
     },
-    frame(one) { room.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
+    frame(one) { page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
   });
 
   function buttons() {
     const row = document.createElement("div");
     row.className = "actions";
-    const labels = { restart: ROOMS.get(name).restart, figure: "Figure", data: "Data", snippet: "Python" };
+    const labels = { restart: PAGES.get(name).restart, figure: "Figure", data: "Data", snippet: "Python" };
     const titles = { restart: "", figure: "Save the picture as PNG", data: "Save what is shown as JSON", snippet: "The same in Python" };
     const actions = {
       restart: () => link.send({ do: "restart" }),
-      figure: () => picture(room.canvases()).toBlob((blob) => save(blob, `policychord-${name}.png`)),
-      data: () => save(new Blob([asJson({ room: name, settings: latest.settings, shown: room.data() })], { type: "application/json" }), `policychord-${name}.json`),
+      figure: () => picture(page.canvases()).toBlob((blob) => save(blob, `policychord-${name}.png`)),
+      data: () => save(new Blob([asJson({ page: name, settings: latest.settings, shown: page.data() })], { type: "application/json" }), `policychord-${name}.json`),
       snippet: () => { snippetWanted = true; link.send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
     };
     for (const [key, label] of Object.entries(labels)) {
@@ -110,7 +110,7 @@ function enter({ name, settings: wanted }) {
 
   const reportVisibility = () => link.send({ do: document.hidden ? "rest" : "wake" });
   document.addEventListener("visibilitychange", reportVisibility);
-  open = { name, room, leave() { document.removeEventListener("visibilitychange", reportVisibility); link.close(); room.free(); delete main.dataset.frames; delete main.dataset.fps; } };
+  open = { name, page, leave() { document.removeEventListener("visibilitychange", reportVisibility); link.close(); page.free(); delete main.dataset.frames; delete main.dataset.fps; } };
 }
 
 function asJson(value) {
@@ -143,7 +143,7 @@ find("skip").addEventListener("click", (event) => { event.preventDefault(); find
 
 const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
 const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-function recolour() { find("theme").setAttribute("aria-pressed", String(dark())); open?.room.recolour(); }
+function recolour() { find("theme").setAttribute("aria-pressed", String(dark())); open?.page.recolour(); }
 find("theme").addEventListener("click", () => {
   root.dataset.theme = dark() ? "light" : "dark";
   try { localStorage.setItem("policychord-theme", root.dataset.theme); } catch (error) { /* storage may be off */ }
@@ -151,13 +151,13 @@ find("theme").addEventListener("click", () => {
 });
 system.addEventListener("change", recolour);
 
-const rooms = await (await fetch("/rooms")).json();
-const modules = await Promise.all(rooms.map(({ name }) => import(`./${name}.js`)));
-rooms.forEach(({ name }, k) => ROOMS.set(name, modules[k]));
-find("rooms").append(...rooms.map(({ name, title }) => {
+const pages = await (await fetch("/pages")).json();
+const modules = await Promise.all(pages.map(({ name }) => import(`./${name}.js`)));
+pages.forEach(({ name }, k) => PAGES.set(name, modules[k]));
+find("pages").append(...pages.map(({ name, title }) => {
   const item = document.createElement("li"), link = document.createElement("a");
   Object.assign(link, { href: `#${name}`, textContent: title });
-  link.dataset.room = name;
+  link.dataset.page = name;
   item.append(link);
   return item;
 }));

@@ -1,4 +1,4 @@
-"""A file of tracks in the room Flock: what is played is the data, and the group beside it starts where they are."""
+"""A file of tracks in the page Flock: what is played is the data, and the group beside it starts where they are."""
 
 import io
 import threading
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from policychord.studio.rooms import tracks as room
-from policychord.studio.rooms.flock import FLOCK
+from policychord.studio.pages import tracks as page
+from policychord.studio.pages.flock import FLOCK
 from policychord.studio.uploads import Upload
 
 from .browsing import loaded, needs_browser, pixels
@@ -41,7 +41,7 @@ def table():
 def quick_fit(monkeypatch):
     """What a fit finds is tested elsewhere: here it finds at once what is wanted."""
     fit = SimpleNamespace(theta={name: np.asarray(value) for name, value in THETA.items()}, decisions=50)
-    monkeypatch.setattr(room, "answer", lambda *_: SimpleNamespace(fit=fit, sentence=SENTENCE))
+    monkeypatch.setattr(page, "answer", lambda *_: SimpleNamespace(fit=fit, sentence=SENTENCE))
 
 
 def until(live, stage):
@@ -85,10 +85,10 @@ def test_a_file_is_played_beside_a_group_that_starts_where_it_is(table):
         FLOCK.act(live, {"swim": True})
 
 
-def test_the_room_answers_while_it_fits(table, monkeypatch):
+def test_the_page_answers_while_it_fits(table, monkeypatch):
     """A fit in the session's own thread let messages wait for minutes."""
-    may_end, quick = threading.Event(), room.answer
-    monkeypatch.setattr(room, "answer", lambda *given: (may_end.wait(60), quick(*given))[1])
+    may_end, quick = threading.Event(), page.answer
+    monkeypatch.setattr(page, "answer", lambda *given: (may_end.wait(60), quick(*given))[1])
     live = FLOCK.act(FLOCK.change(FLOCK.begin(), {"rate": RATE}), {"file": Upload("five.csv", table)})
     for _ in range(5):
         live, shown = FLOCK.frame(live)
@@ -103,7 +103,7 @@ def test_a_fit_that_fails_is_said(table, monkeypatch):
     def fail(*given):
         raise ValueError("nothing can be fitted to this")
 
-    monkeypatch.setattr(room, "answer", fail)
+    monkeypatch.setattr(page, "answer", fail)
     live = FLOCK.act(FLOCK.change(FLOCK.begin(), {"rate": RATE}), {"file": Upload("five.csv", table)})
     with pytest.raises(ValueError, match="nothing can be fitted"):
         until(live, "playing")
@@ -149,6 +149,6 @@ def test_the_page_plays_a_file_and_goes_back(visit, table, tmp_path):
 def test_a_crowd_that_would_take_minutes_is_refused():
     file = io.BytesIO()
     np.save(file, np.random.default_rng(0).integers(-99, 99, (1000, 300, 2)).astype("i1"))
-    said = room.open_file(Upload("crowd.npy", file.getvalue()), room.TracksView(rate=4.0)).fault
+    said = page.open_file(Upload("crowd.npy", file.getvalue()), page.TracksView(rate=4.0)).fault
     assert "90,000,000 pairs of individuals" in said
     assert "Decisions farther apart" in said

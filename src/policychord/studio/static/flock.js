@@ -1,4 +1,4 @@
-// The room Flock: draws the boids as they come, and lets one be picked.
+// The page Flock: draws the boids as they come, and lets one be picked.
 import { place, rgb, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
 import { aim, arrow, ground, lens, mixture, nearest, sizeOf } from "./flock.plane.js";
@@ -14,7 +14,7 @@ const SHORT = ["separation", "alignment", "cohesion"];
 export const closed = ["Your tracks"];
 export const restart = "Restart"; // what the button says
 
-export function mount(root, page) {
+export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
   let now = null, colours = tokens(), camera = null, trail = [], chartDue = 0, scheduled = false, freed = false;
   let series = { time: [], polarization: [], milling: [] };
@@ -127,7 +127,7 @@ export function mount(root, page) {
   }
 
   function show() {
-    if (freed) return; // the room was left before the screen was ready
+    if (freed) return; // the page was left before the screen was ready
     scheduled = false;
     if (!now) return;
     camera = aim(camera, now.arrays.position, NARROWEST);
@@ -139,10 +139,10 @@ export function mount(root, page) {
 
   plane.canvas.addEventListener("click", (event) => {
     if (!now) return;
-    page.change("selected", nearest(lens(plane, camera), now.arrays.position, ...place(plane.canvas, event)));
+    studio.change("selected", nearest(lens(plane, camera), now.arrays.position, ...place(plane.canvas, event)));
   });
 
-  const file = tracks.mount(root, page);
+  const file = tracks.mount(root, studio);
   return {
     frame(one) {
       if (one.part === "tracks") { file.frame(one); return; }

@@ -19,7 +19,7 @@ function ceiling(record, name, last, least) {
   return nice(Math.max(least, Math.min(tops[tops.length - 1], 1.6 * tops[Math.floor(tops.length / 2)])));
 }
 
-// Panels beside each other where there is room, else above each other.
+// Panels beside each other where they fit, else above each other.
 function panels(width, height, count) {
   const beside = width > 620, w = beside ? width / count : width, h = beside ? height : height / count;
   return Array.from({ length: count }, (_, i) => {

@@ -14,10 +14,10 @@ export function decode(buffer) {
 }
 
 // on: {open(), text(message), frame(frame), closed()}. A socket that breaks is opened again, at growing intervals.
-export function connect(room, on) {
+export function connect(page, on) {
   let socket = null, ended = false, wait = 500;
   function open() {
-    socket = new WebSocket(`ws://${location.host}/ws/${room}`);
+    socket = new WebSocket(`ws://${location.host}/ws/${page}`);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => { wait = 500; on.open(); };
     socket.onmessage = (event) => {

@@ -1,4 +1,4 @@
-// The room Choices: takes a table, shows how far its analysis is, and then the group and any one person.
+// The page Choices: takes a table, shows how far its analysis is, and then the group and any one person.
 import { place, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
 import * as simplex from "./simplex.js";
@@ -12,7 +12,7 @@ export const restart = "Reset all"; // what the button says
 
 const short = (p) => (p < 0.0005 ? "<.001" : p > 0.9995 ? ">.999" : p.toFixed(3));
 
-export function mount(root, page) {
+export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
   const frames = {}, canvas = (name) => root.querySelector(`[data-canvas="${name}"]`);
   let colours = tokens(), held = null, known = "", charted = null, drawn = "", gone = false;
@@ -38,7 +38,7 @@ export function mount(root, page) {
     try {
       const number = await send(file);
       held = file;
-      page.act({ file: number });
+      studio.act({ file: number });
     } catch (error) {
       showFault(error.message);
       hideProgress();
@@ -46,11 +46,11 @@ export function mount(root, page) {
   }
 
   offer(slot("file"), slot("drop"), upload);
-  slot("cohort").addEventListener("click", () => { held = null; page.act({ cohort: true }); });
+  slot("cohort").addEventListener("click", () => { held = null; studio.act({ cohort: true }); });
   for (const [name, words] of [["recovery", "Simulating and fitting again"], ["ppc", "Comparing predictions"]]) {
-    slot(name).addEventListener("click", () => { showProgress(words, null); page.act({ [name]: true }); });
+    slot(name).addEventListener("click", () => { showProgress(words, null); studio.act({ [name]: true }); });
   }
-  slot("report").addEventListener("click", () => { showProgress("Writing the report", null); page.act({ report: true }); });
+  slot("report").addEventListener("click", () => { showProgress("Writing the report", null); studio.act({ report: true }); });
 
   // Which column of the table is which of ours: what was guessed stands there, and a drop-down changes it.
   // An answer may be older than the last drop-downs: what was taken since stands until an answer knows it.
@@ -77,7 +77,7 @@ export function mount(root, page) {
       select.addEventListener("change", () => {
         taken[name] = select.value;
         const chosen = Object.fromEntries([...slot("columns").querySelectorAll("select")].filter((s) => s.value).map((s) => [s.dataset.column, s.value]));
-        page.change("columns", Object.entries(chosen).map((pair) => pair.join("=")).join(","));
+        studio.change("columns", Object.entries(chosen).map((pair) => pair.join("=")).join(","));
       });
       label.append(name + (needed.includes(name) ? " (needed)" : ""), select);
       label.toggleAttribute("data-missing", needed.includes(name) && !theirs);
@@ -406,17 +406,17 @@ export function mount(root, page) {
     return paper;
   }
 
-  const go = (to) => page.change({ participant: to, moment: 1 });
+  const go = (to) => studio.change({ participant: to, moment: 1 });
   slot("people").addEventListener("change", (event) => go(Number(event.target.value)));
   slot("previous").addEventListener("click", () => go(frames.person.participant - 1));
   slot("next").addEventListener("click", () => go(frames.person.participant + 1));
   function pick(at) {
     root.querySelector("#moment").value = at + 1;
-    page.change("moment", at + 1);
+    studio.change("moment", at + 1);
     describeTrial(); drawValues(); drawMixtures();
     if (chartKey() !== drawn) drawWeights();
   }
-  for (const one of scopes) one.addEventListener("change", () => { page.change("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
+  for (const one of scopes) one.addEventListener("change", () => { studio.change("only_block", alone()); if (frames.person) { drawWeights(); drawValues(); } });
   root.querySelector("#moment").addEventListener("input", (event) => { if (frames.person) pick(Number(event.target.value) - 1); });
   let dragging = false;
   const point = (event) => { if (frames.person) pick(across().i(place(values.canvas, event)[0])); };

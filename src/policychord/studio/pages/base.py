@@ -1,19 +1,19 @@
-"""What a room is to the server: a name, inputs, and pure functions from one state to the next."""
+"""What a page is to the server: a name, inputs, and pure functions from one state to the next."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..wire import Frame
 
-FRAMES_PER_SECOND = 30  # pictures that a room is asked for, at most
+FRAMES_PER_SECOND = 30  # pictures that a page is asked for, at most
 
 
 def _nothing_to_do(state: Any, act: Mapping[str, Any]) -> Any:
-    raise ValueError(f"act = {str(dict(act))[:60]}: in this room there is nothing to do but to change its settings.")
+    raise ValueError(f"act = {str(dict(act))[:60]}: this page has settings only.")
 
 
-class Room(NamedTuple):
-    """Functions of a state that only the room looks into. `change` raises a ValueError that says what is wrong."""
+class Page(NamedTuple):
+    """Functions of a state that only the page looks into. `change` raises a ValueError that says what is wrong."""
 
     name: str
     title: str

@@ -19,7 +19,7 @@ from ..inputs import Input, changed, check_names, describe_inputs, differences, 
 from ..uploads import Upload
 from ..wire import Frame
 from . import tracks
-from .base import Room
+from .base import Page
 from .tracks import Played, TracksView
 
 EPISODE = 0  # the flight is episode 0 of what the study simulates with the same settings
@@ -151,7 +151,7 @@ print("milling", milling(position, velocity)[0, -1].round(3))
 """
 
 
-# ------------------------------------------------------------------ as a room
+# ------------------------------------------------------------------ as a page
 
 
 def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
@@ -231,7 +231,7 @@ def _settled(live: _LiveFlock) -> bool:
     return live.drawn and not live.view.playing
 
 
-FLOCK = Room(
+FLOCK = Page(
     name="flock",
     title="Flock",
     inputs=lambda: describe_inputs([FlockSettings, _FlockView, TracksView], INPUTS),

@@ -1,4 +1,4 @@
-"""What can be set in the room, its controls, and what is shown as a program."""
+"""What can be set in the page, its controls, and what is shown as a program."""
 
 from typing import Literal
 

@@ -103,7 +103,7 @@ def open_file(upload: Upload, view: TracksView) -> Played:
         motion = move(tracks, Smoothing(window=view.smooth))
         return Played(upload, "", motion, decide(motion, view.forces))
     except ValueError as error:
-        return Played(upload, _in_room_words(str(error))[:LONGEST_FAULT])
+        return Played(upload, _in_page_words(str(error))[:LONGEST_FAULT])
 
 
 def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
@@ -115,7 +115,7 @@ def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
                          f"{MOST_PAIRS:,}; set Decisions farther apart, or use  policychord tracks fit")  # fmt: skip
 
 
-def _in_room_words(text: str) -> str:
+def _in_page_words(text: str) -> str:
     """A message of the command line, for somebody who has sliders instead of options."""
     for option, words in (("pass --rate HZ", "set Frame rate"), ("(--every)", "(Decisions)"),
                           ("(--smooth SECONDS)", "(Smoothing)"), ("(--leave-out)", "(Leave out)")):  # fmt: skip
@@ -195,7 +195,7 @@ def _weights(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: T
 
 
 def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: TracksView, time: float) -> _Begun:
-    """A group that starts where the data are now, with room for as many as are ever there: one program for all."""
+    """A group that starts where the data are now, with places for as many as are ever there: one program for all."""
     settings, (_, trial) = view.forces, _trial(motion, view)
     frame = min(int(time * motion.rate), len(trial.position) - 1)
     members = members_of(trial, settings)

@@ -1,4 +1,4 @@
-"""What the room knows: choices, how far their analysis is, and what is still to be drawn."""
+"""What the page knows: choices, how far their analysis is, and what is still to be drawn."""
 
 from typing import NamedTuple
 

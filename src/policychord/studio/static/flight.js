@@ -1,4 +1,4 @@
-// The room Flight: plays what was flown, lets drones be pushed, and looks back.
+// The page Flight: plays what was flown, lets drones be pushed, and looks back.
 import { place, surface, tokens } from "./canvas.js";
 import * as scene from "./flight.scene.js";
 import * as strips from "./flight.strips.js";
@@ -14,7 +14,7 @@ const WATCHING = ["flight", "layout", "turn", "tilt", "pace", "onward", "playing
 export const closed = ["World", "Push"];
 export const restart = "Restart"; // what the button says
 
-export function mount(root, page) {
+export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`), button = (name) => root.querySelector(`[data-press="${name}"]`);
   let record = null, now = null, colours = tokens(), tones = [], reached = 0, scheduled = false, freed = false, drawn = [], toldAt = 0, waiting = 0;
   let pull = null, turning = null, held = null, look = null; // what is dragged, and the moment that is shown meanwhile
@@ -23,7 +23,7 @@ export function mount(root, page) {
   const air = surface(root.querySelector('[data-canvas="flight"]'), () => drawAir());
   const time = surface(root.querySelector('[data-canvas="strips"]'), () => drawStrips());
   const moment = () => held ?? now?.moment ?? 0;
-  const view = () => look ?? page.settings();
+  const view = () => look ?? studio.settings();
 
   function recolour() {
     colours = tokens();
@@ -135,7 +135,7 @@ export function mount(root, page) {
   }
 
   function show() {
-    if (freed) return; // the room was left before the screen was ready
+    if (freed) return; // the page was left before the screen was ready
     scheduled = false;
     if (!record || !now) return;
     reached = Math.max(reached, moment());
@@ -149,7 +149,7 @@ export function mount(root, page) {
   // ------------------------------------------------------------------ whole flights
 
   function count() {
-    const same = Object.entries(page.settings()).filter(([name]) => !WATCHING.includes(name)).sort();
+    const same = Object.entries(studio.settings()).filter(([name]) => !WATCHING.includes(name)).sort();
     const key = JSON.stringify(same);
     if (key !== tally.key) tally = { key, costs: new Map() };
     if (!record.pushes.length && record.known === record.steps) {
@@ -163,7 +163,7 @@ export function mount(root, page) {
     clearTimeout(waiting);
     const flight = record.flight;
     waiting = setTimeout(() => {
-      if (now.over && now.playing && held === null && !pull && !record.pushes.length && page.settings().onward && record.flight === flight) page.change("flight", (flight + 1) % 1000);
+      if (now.over && now.playing && held === null && !pull && !record.pushes.length && studio.settings().onward && record.flight === flight) studio.change("flight", (flight + 1) % 1000);
     }, PAUSE);
   }
 
@@ -173,13 +173,13 @@ export function mount(root, page) {
     const [x, z] = [pull.dx / scene.PIXELS_FOR_SPEED, -pull.dy / scene.PIXELS_FOR_SPEED], cut = Math.min(1, FASTEST / (Math.hypot(x, z) || 1));
     return [x * cut, z * cut];
   };
-  const push = (x, z, at = moment()) => page.act({ push: [Number(x.toFixed(3)), Number(z.toFixed(3))], moment: at });
+  const push = (x, z, at = moment()) => studio.act({ push: [Number(x.toFixed(3)), Number(z.toFixed(3))], moment: at });
   const droneUnder = (event) => (record ? scene.droneAt(record, view(), moment(), air.width, air.height, place(air.canvas, event)) : null);
 
   function turnView(turn, tilt) {
     const settings = view(), within = (value, low, high) => Math.round(Math.min(Math.max(value, low), high));
     look = { ...settings, turn: within(turn, -80, 80), tilt: within(tilt, 0, 80) };
-    page.change({ turn: look.turn, tilt: look.tilt });
+    studio.change({ turn: look.turn, tilt: look.tilt });
     schedule();
   }
 
@@ -223,7 +223,7 @@ export function mount(root, page) {
     if (event.key === " ") { event.preventDefault(); button("play").click(); }
     if (!way || !record) return;
     event.preventDefault();
-    const { turn, tilt, push_speed: speed } = page.settings();
+    const { turn, tilt, push_speed: speed } = studio.settings();
     if (event.shiftKey) push(way[0] * speed, way[1] * speed);
     else { turnView(turn + 5 * way[0], tilt + 5 * way[1]); look = null; }
   });
@@ -231,9 +231,9 @@ export function mount(root, page) {
   // Looking back: the page shows the moment at once, and the server follows.
   let wanted = null;
   function scrub(seconds) {
-    if (now.playing) page.change("playing", false);
+    if (now.playing) studio.change("playing", false);
     held = Math.min(seconds, record.steps * record.dt);
-    if (wanted === null) requestAnimationFrame(() => { page.act({ moment: wanted }); wanted = null; });
+    if (wanted === null) requestAnimationFrame(() => { studio.act({ moment: wanted }); wanted = null; });
     wanted = held;
     schedule();
   }
@@ -254,11 +254,11 @@ export function mount(root, page) {
   for (const kind of ["pointerup", "pointercancel"]) time.canvas.addEventListener(kind, () => { if (scrubbing) { scrubbing = false; release(held); } });
   slot("moment").addEventListener("input", (event) => { if (record) { scrub(Number(event.target.value) * record.dt); release(held); } });
 
-  button("play").addEventListener("click", () => { if (now) page.change("playing", now.over ? true : !now.playing); });
-  button("next").addEventListener("click", () => page.change({ flight: (page.settings().flight + 1) % 1000, playing: true }));
-  button("forget").addEventListener("click", () => page.act({ forget: true }));
+  button("play").addEventListener("click", () => { if (now) studio.change("playing", now.over ? true : !now.playing); });
+  button("next").addEventListener("click", () => studio.change({ flight: (studio.settings().flight + 1) % 1000, playing: true }));
+  button("forget").addEventListener("click", () => studio.act({ forget: true }));
   button("push").addEventListener("click", () => {
-    const { push_speed: speed, push_angle: angle } = page.settings();
+    const { push_speed: speed, push_angle: angle } = studio.settings();
     push(speed * Math.cos((angle * Math.PI) / 180), speed * Math.sin((angle * Math.PI) / 180));
   });
 

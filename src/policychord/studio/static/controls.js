@@ -82,7 +82,7 @@ const KINDS = { range: rangeInput, choice: choiceInput, switch: switchInput };
 export function build(form, description, closed, change) {
   const groups = new Map(), built = new Map();
   for (const control of description) {
-    if (control.kind === "text") continue; // the room has a place of its own for it
+    if (control.kind === "text") continue; // the page has a place of its own for it
     if (!groups.has(control.group)) {
       const group = make("details", { open: !closed.includes(control.group) }, make("summary", { textContent: control.group }));
       groups.set(control.group, group);

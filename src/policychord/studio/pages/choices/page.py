@@ -9,7 +9,7 @@ from ....choices.data import Choices, DataError
 from ...inputs import check_limits, check_names, describe_inputs, in_words
 from ...uploads import Upload, tidy
 from ...wire import Frame
-from ..base import Room
+from ..base import Page
 from .frames import data_frame, group_frame, person_frame, ppc_frame, progress_frame, recovery_frame, report_page
 from .state import (
     ASKED,
@@ -177,7 +177,7 @@ def _describe(state: State) -> dict[str, Any]:
     }  # fmt: skip
 
 
-CHOICES = Room(
+CHOICES = Page(
     name="choices",
     title="Choices",
     inputs=lambda: describe_inputs([ChoicesView], INPUTS),

@@ -14,7 +14,7 @@ from ...core.regularisers import Tsallis
 from ...core.stability import TimeScales, circuit_stability, time_scales
 from ..inputs import Input, changed, check_names, describe_inputs, values_of
 from ..wire import Frame
-from .base import Room
+from .base import Page
 
 REACH, POINTS = 3.0, 121
 ACTIONS = np.linspace(-REACH, REACH, POINTS)
@@ -205,7 +205,7 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 """  # fmt: skip
 
 
-# ------------------------------------------------------------------ as a room
+# ------------------------------------------------------------------ as a page
 
 
 def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
@@ -231,7 +231,7 @@ def _describe(state: _Gate) -> dict[str, Any]:
     return {"settings": now, "defaults": default, "snippet": _snippet(state.settings)}
 
 
-GATE = Room(
+GATE = Page(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([_GateSettings], INPUTS),

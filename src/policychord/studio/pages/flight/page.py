@@ -21,7 +21,7 @@ from ....worlds.quadrotor.physics import Quadrotor
 from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
 from ...inputs import Input, changed, check_names, describe_inputs, differences, values_of
 from ...wire import LARGEST, Frame
-from ..base import FRAMES_PER_SECOND, Room
+from ..base import FRAMES_PER_SECOND, Page
 from .flying import FASTEST, LONGEST, Drone, Push, flight, fly_on, launch, rewind
 
 MOST = 40  # pushes in one flight
@@ -227,13 +227,13 @@ def _describe(live: _LiveFlight) -> dict[str, Any]:
 
 
 def _snippet(live: _LiveFlight) -> str:
-    """The same flight in Python: the study's own functions, or the room's where a push came."""
+    """The same flight in Python: the study's own functions, or the page's where a push came."""
     shown = {control.name for control in INPUTS}
     other = {n: v for n, v in differences(live.settings, QuadrotorSettings()).items() if n in shown}
     who = ",\n".join(f"    {name!r}: {_composition(how)}" for name, how in _crew(live.settings, live.view).items())
     if live.pushes:
-        room = "policychord.studio.rooms.flight"
-        more = f"from {room}.flying import Push, fly_pushed\n"
+        page = "policychord.studio.pages.flight"
+        more = f"from {page}.flying import Push, fly_pushed\n"
         pushes = f"pushes = {list(live.pushes)!r}  # decision, m/s to the right, m/s upwards\n"
         body = f"""\
     flight = fly_pushed(settings, {live.view.experiment!r}, name, how, {live.view.flight}, pushes)
@@ -396,7 +396,7 @@ def _gusts(env: Quadrotor, seed: jax.Array, episode: jax.Array) -> Float[jax.Arr
     return jax.lax.map(force, jnp.arange(LONGEST))
 
 
-FLIGHT = Room(
+FLIGHT = Page(
     name="flight",
     title="Flight",
     inputs=lambda: describe_inputs([_FlightView, CompositionSettings, QuadrotorSettings], INPUTS),

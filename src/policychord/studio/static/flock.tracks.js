@@ -1,4 +1,4 @@
-// A file of tracks in the room Flock: the data, and beside them a group that is simulated with the fitted parameters.
+// A file of tracks in the page Flock: the data, and beside them a group that is simulated with the fitted parameters.
 import { place, rgb, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
 import { aim, arrow, ground, lens, mixture, nearest, sizeOf } from "./flock.plane.js";
@@ -12,7 +12,7 @@ const MOST_MOMENTS = 1500;
 const GROUP = "Your tracks"; // of the controls
 const READING = "Reading the file";
 
-export function mount(root, page) {
+export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`), field = (name) => root.querySelector(`[data-field="${name}"]`);
   let now = null, shown = "", camera = null, colours = tokens(), series = empty(), chartDue = 0, named = "", known = "";
   function empty() { return { time: [], data: [], simulated: [] }; }
@@ -31,11 +31,11 @@ export function mount(root, page) {
   async function take(file) {
     blame("");
     say(READING);
-    try { page.act({ file: await send(file) }); } catch (error) { blame(error.message); say(""); }
+    try { studio.act({ file: await send(file) }); } catch (error) { blame(error.message); say(""); }
   }
   offer(slot("tracks-file"), slot("tracks-drop"), take);
-  slot("boids").addEventListener("click", () => page.act({ boids: true }));
-  for (const name of ["leave_out", "predator"]) field(name).addEventListener("change", (event) => page.change(name, event.target.value));
+  slot("boids").addEventListener("click", () => studio.act({ boids: true }));
+  for (const name of ["leave_out", "predator"]) field(name).addEventListener("change", (event) => studio.change(name, event.target.value));
 
   // With a file, its own settings and the way back are offered, also if it could not be read.
   function attend(file) {
@@ -43,7 +43,7 @@ export function mount(root, page) {
     slot("source").textContent = file || "Your tracks";
     const group = [...root.querySelectorAll(".side details")].find((one) => one.querySelector("summary").textContent === GROUP);
     if (group && file) group.open = true;
-    const { leave_out, predator } = page.settings();
+    const { leave_out, predator } = studio.settings();
     for (const [name, value] of Object.entries({ leave_out, predator })) if (document.activeElement !== field(name)) field(name).value = value;
   }
 
@@ -116,7 +116,7 @@ export function mount(root, page) {
   }
 
   planes.data.canvas.addEventListener("click", (event) => {
-    if (now && camera) page.change("selected", nearest(lens(planes.data, camera), now.arrays.position, ...place(planes.data.canvas, event)));
+    if (now && camera) studio.change("selected", nearest(lens(planes.data, camera), now.arrays.position, ...place(planes.data.canvas, event)));
   });
 
   return {

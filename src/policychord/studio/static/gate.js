@@ -1,4 +1,4 @@
-// The room Gate: draws what the server computed, and says where things were dragged to.
+// The page Gate: draws what the server computed, and says where things were dragged to.
 import { place, surface, tokens } from "./canvas.js";
 import * as charts from "./charts.js";
 import * as simplex from "./simplex.js";
@@ -10,7 +10,7 @@ const MARGIN = { left: 14, right: 14, top: 26, bottom: 30 };
 export const closed = ["Primitives", "Cost"];
 export const restart = "Reset all"; // what the button says
 
-export function mount(root, page) {
+export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
   const frames = {};
   let layer = "w", held = null, relief = null, colours = tokens();
@@ -47,7 +47,7 @@ export function mount(root, page) {
 
   // Handles: on top of every primitive, and where the valley's side meets the plain.
   function handles() {
-    const s = scale(), now = page.settings(), { pi, actions: u, cost } = frames.gate.arrays;
+    const s = scale(), now = studio.settings(), { pi, actions: u, cost } = frames.gate.arrays;
     const found = [0, 1, 2].map((k) => {
       const row = pi.values.subarray(k * u.values.length, (k + 1) * u.values.length);
       return { name: `position_${k + 1}`, k, x: s.x(now[`position_${k + 1}`]), y: s.p(Math.max(...row)) };
@@ -106,7 +106,7 @@ export function mount(root, page) {
     if (!held) { actions.canvas.style.cursor = nearest(event, 26) ? "grab" : "default"; return; }
     const [x] = place(actions.canvas, event);
     actions.canvas.style.cursor = "grabbing";
-    page.change(held.name, Number(scale().u(x).toFixed(2)));
+    studio.change(held.name, Number(scale().u(x).toFixed(2)));
   });
   for (const end of ["pointerup", "pointercancel"]) actions.canvas.addEventListener(end, () => { held = null; drawActions(); });
 
@@ -143,7 +143,7 @@ export function mount(root, page) {
   let dragging = false;
   const go = (event) => {
     const [w1, w2] = simplex.weightsAt(simplex.frame(triangle.width, triangle.height), ...place(triangle.canvas, event));
-    page.change({ start_1: Number(w1.toFixed(3)), start_2: Math.min(Number(w2.toFixed(3)), Number((1 - w1.toFixed(3)).toFixed(3))) });
+    studio.change({ start_1: Number(w1.toFixed(3)), start_2: Math.min(Number(w2.toFixed(3)), Number((1 - w1.toFixed(3)).toFixed(3))) });
   };
   triangle.canvas.addEventListener("pointerdown", (event) => { dragging = true; triangle.canvas.setPointerCapture(event.pointerId); go(event); });
   triangle.canvas.addEventListener("pointermove", (event) => { if (dragging) go(event); });

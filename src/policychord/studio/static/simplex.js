@@ -21,7 +21,7 @@ export function weightsAt(box, x, y) {
   return inside.map((w) => w / sum);
 }
 
-// Energy over the grid of studio/rooms/gate.py: shades, and lines of equal height. Heights are shown by their root, so
+// Energy over the grid of studio/pages/gate.py: shades, and lines of equal height. Heights are shown by their root, so
 // that the floor of the valley has lines too.
 export function landscape(context, box, rows, values, colours) {
   const heights = Float64Array.from(values, (v) => Math.sqrt(Math.max(v, 0)));
