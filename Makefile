@@ -103,7 +103,7 @@ stress: install  ## random and hostile problems, thousands of their certificates
 attack: install  ## broken tables, plans, tracks and results, links and bombs, wild messages and files to the studio; about 5 minutes
 	$(BIN)/python -m benchmarks.attack
 
-soak: install  ## all rooms of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
+soak: install  ## all pages of the studio open for 20 minutes, 1,000 reconnects: the memory it holds
 	$(BIN)/python -m benchmarks.attack --soak 20
 
 kill: install  ## kill -9 of a whole run ten times, then its end: are the claims the same, bit for bit?

@@ -5,7 +5,7 @@ python -m benchmarks.attack [--tables 1000] [--plans 500] [--fits 300] [--tracks
 python -m benchmarks.attack --soak MINUTES
 
 Links, bombs, pipes and stray files follow. Messages and uploads go through the sockets of the real studio, whose memory
-under hostile uploads must stay within 1 GB of what it holds at rest. The soak instead keeps its rooms open, connects
+under hostile uploads must stay within 1 GB of what it holds at rest. The soak instead keeps its pages open, connects
 and leaves a thousand times meanwhile, and prints the memory that the studio holds. tests/ use the same attacks in
 small; what is sent is in wild.py.
 """
@@ -56,10 +56,10 @@ from .frames import unpack
 from .studio import studio, visit
 from .wild import ACTS, Random
 
-SECONDS_FOR_AN_ANSWER = 300  # a room that fits tracks answers afterwards
+SECONDS_FOR_AN_ANSWER = 300  # a page that fits tracks answers afterwards
 RECONNECTS = 1000
-ROOMS = ("gate", "flock", "choices", "flight")
-LOOKS = 250  # messages after which the room is asked for a picture
+PAGES = ("gate", "flock", "choices", "flight")
+LOOKS = 250  # messages after which the page is asked for a picture
 UPLOADS = 50  # and after which a file is handed over
 SECONDS_FOR_A_FILE = 30
 FLOOD = 5000  # messages at once
@@ -323,15 +323,15 @@ def _cookie(address: str) -> dict[str, str]:
     return {"Cookie": f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"}
 
 
-def open_room(address: str, room: str) -> Any:
-    """A socket to a room, as the page opens it."""
+def open_page(address: str, page: str) -> Any:
+    """A socket to a page, as the browser opens it."""
     url = urlsplit(address)
-    return connect(f"ws://{url.netloc}/ws/{room}", origin=f"http://{url.netloc}", additional_headers=_cookie(address),
+    return connect(f"ws://{url.netloc}/ws/{page}", origin=f"http://{url.netloc}", additional_headers=_cookie(address),
                    open_timeout=60, max_size=None, ping_interval=None)  # fmt: skip
 
 
 def hand_over(address: str, name: str, content: bytes) -> str:
-    """The message with which a room takes a file, after the file has been uploaded."""
+    """The message with which a page takes a file, after the file has been uploaded."""
     where = f"http://{urlsplit(address).netloc}/upload?name={quote(name)}"
     with urlopen(Request(where, content, _cookie(address)), timeout=60) as answer:
         return json.dumps({"act": {"file": json.load(answer)["number"]}})
@@ -344,8 +344,8 @@ def next_text(line: Any) -> dict[str, Any]:
     return json.loads(got)
 
 
-def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> Attacked:
-    """Send messages and files to a room that has just been opened, and sometimes look at what it draws.
+def send_wild(address: str, line: Any, page: str, count: int, rng: Random) -> Attacked:
+    """Send messages and files to a page that has just been opened, and sometimes look at what it draws.
 
     Each message gets the settings, after an error if it was wrong.
     """
@@ -361,14 +361,14 @@ def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> At
 
     def judge(answer: dict[str, Any], sent: str) -> None:
         if "The studio could not do this" in answer["message"]:
-            broken.append(f"{room}: {answer['message'][:200]} after {sent[:120]}")
+            broken.append(f"{page}: {answer['message'][:200]} after {sent[:120]}")
 
     say('{"do": "rest"}')  # what is drawn in between takes long, and it is asked for now and then only
     for number in range(count):
-        sent = wild.wild(rng, names, ACTS.get(room, ()))
-        if number % UPLOADS == 0 and "file" in ACTS.get(room, ()):
-            file = wild.tracks(rng) if room == "flock" else ("mine.csv", wild.table(rng))
-            if room == "flock" and number + UPLOADS >= count:  # one that can be played, at the end
+        sent = wild.wild(rng, names, ACTS.get(page, ()))
+        if number % UPLOADS == 0 and "file" in ACTS.get(page, ()):
+            file = wild.tracks(rng) if page == "flock" else ("mine.csv", wild.table(rng))
+            if page == "flock" and number + UPLOADS >= count:  # one that can be played, at the end
                 file = "good.csv", wild.good_tracks()
             sent = hand_over(address, *file)
         say(sent)
@@ -383,15 +383,15 @@ def send_wild(address: str, line: Any, room: str, count: int, rng: Random) -> At
     return Attacked(count, refused, broken)
 
 
-def attack_room(address: str, room: str, count: int, seed: int) -> Attacked:
-    """Send wild messages to a room of a studio, and see that it still works afterwards."""
+def attack_page(address: str, page: str, count: int, seed: int) -> Attacked:
+    """Send wild messages to a page of a studio, and see that it still works afterwards."""
     try:
-        with open_room(address, room) as line:
-            found = send_wild(address, line, room, count, Random(f"{seed} {room}"))
-        with open_room(address, room) as line:
+        with open_page(address, page) as line:
+            found = send_wild(address, line, page, count, Random(f"{seed} {page}"))
+        with open_page(address, page) as line:
             next_text(line)
     except Exception as error:  # a dead socket
-        return Attacked(0, 0, [f"{room}: {type(error).__name__}: {error}"])
+        return Attacked(0, 0, [f"{page}: {type(error).__name__}: {error}"])
     return found
 
 
@@ -432,22 +432,22 @@ def watched(process: Any) -> Iterator[Callable[[], Peak]]:
 
 
 def attack_uploads(address: str, seed: int) -> Attacked:
-    """Hand links and bombs to the rooms that take files, cut uploads off, and send more than anybody reads."""
+    """Hand links and bombs to the pages that take files, cut uploads off, and send more than anybody reads."""
     with TemporaryDirectory() as place:
         files = {**_links(Path(place)), **wild.bombs()}
-        rooms = {"flock": "tracks", "choices": "data"}
-        found = [_upload(address, room, rooms[room], what, file) for room in rooms for what, file in files.items()]
+        pages = {"flock": "tracks", "choices": "data"}
+        found = [_upload(address, page, pages[page], what, file) for page in pages for what, file in files.items()]
     for _ in range(20):
         _cut_off(address)
     return together(*found, _flood(address))
 
 
-def _upload(address: str, room: str, part: str, what: str, file: wild.File) -> Attacked:
+def _upload(address: str, page: str, part: str, what: str, file: wild.File) -> Attacked:
     """One file, which must be refused with a sentence that has none of the secret."""
-    what = f"{what} to {room}"
+    what = f"{what} to {page}"
     try:
-        with open_room(address, room) as line:
-            line.send(json.dumps({"set": {"rate": 10.0}} if room == "flock" else {"do": "rest"}))
+        with open_page(address, page) as line:
+            line.send(json.dumps({"set": {"rate": 10.0}} if page == "flock" else {"do": "rest"}))
             line.send(hand_over(address, *file))
             while True:
                 got = line.recv(timeout=SECONDS_FOR_AN_ANSWER)
@@ -455,7 +455,7 @@ def _upload(address: str, room: str, part: str, what: str, file: wild.File) -> A
                     break
                 if isinstance(got, bytes) and frame.header.get("stage") in ("fitting", "playing"):
                     return Attacked(1, 0, [f"{what}: it was accepted"])
-                if isinstance(got, str) and json.loads(got)["kind"] == "settings" and room == "choices":
+                if isinstance(got, str) and json.loads(got)["kind"] == "settings" and page == "choices":
                     line.send('{"do": "wake"}')
     except Exception as error:
         return Attacked(1, 0, [f"{what}: {type(error).__name__}: {error}"])
@@ -476,7 +476,7 @@ def _cut_off(address: str) -> None:
 def _flood(address: str) -> Attacked:
     """5,000 messages at once: as many answers, or an error that says how many were dropped."""
     answered = dropped = 0
-    with open_room(address, "gate") as line:
+    with open_page(address, "gate") as line:
         next_text(line)
         sender = threading.Thread(target=lambda: [line.send("nonsense") for _ in range(FLOOD)])
         sender.start()
@@ -494,16 +494,16 @@ def _flood(address: str) -> Attacked:
 
 
 def soak(address: str, process: Any, minutes: float, console: Console) -> list[str]:
-    """Keep all rooms open, come and go, and print the memory of the studio; the answer is what was lost."""
+    """Keep all pages open, come and go, and print the memory of the studio; the answer is what was lost."""
     stop = threading.Event()
     taken: Counter[str] = Counter()
     lost: list[str] = []
 
     def watch(what: str) -> None:
-        """Take what the room draws, as a page does, and come back if the line is lost."""
+        """Take what the page sends, as a browser does, and come back if the line is lost."""
         while not stop.is_set():
             try:
-                with open_room(address, "flock" if what == "tracks" else what) as line:
+                with open_page(address, "flock" if what == "tracks" else what) as line:
                     line.send('{"set": {}}')
                     if what == "tracks":
                         line.send(hand_over(address, "good.csv", wild.good_tracks()))
@@ -515,7 +515,7 @@ def soak(address: str, process: Any, minutes: float, console: Console) -> list[s
             except (ConnectionClosed, OSError) as error:
                 lost.append(f"{what}: {error}")
 
-    watching = [threading.Thread(target=watch, args=(what,)) for what in (*ROOMS, "tracks")]
+    watching = [threading.Thread(target=watch, args=(what,)) for what in (*PAGES, "tracks")]
     for thread in watching:
         thread.start()
     begun, done, told = time.monotonic(), 0, -1
@@ -576,8 +576,8 @@ def main() -> int:
         with TemporaryFile("w+") as log, studio(log) as (address, process):
             if told.soak:
                 broken += len(soak(address, process, told.soak, console))
-            for room in () if told.soak else ROOMS:
-                run(f"messages to {room}", attack_room, address, room, told.messages // len(ROOMS))
+            for page in () if told.soak else PAGES:
+                run(f"messages to {page}", attack_page, address, page, told.messages // len(PAGES))
             if not told.soak:
                 with watched(process) as peak:
                     run("hostile uploads and floods", attack_uploads, address)

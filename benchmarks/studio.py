@@ -20,7 +20,7 @@ from rich.table import Table
 from websockets.sync.client import connect
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ROOMS = {"flock, 200 boids": "flock?boids=200", "flock, 1000 boids": "flock?boids=1000", "flight": "flight"}
+PAGES = {"flock, 200 boids": "flock?boids=200", "flock, 1000 boids": "flock?boids=1000", "flight": "flight"}
 VISITS = 500
 WATCHED = 20_000  # ms before the rates are read; the page counts over the last two seconds
 
@@ -40,15 +40,15 @@ def studio(log=None):
 
 
 def rates(address: str) -> dict[str, dict[str, float]]:
-    """Pictures a second in every room: made by the server, and drawn by the browser."""
+    """Pictures a second in every page: made by the server, and drawn by the browser."""
     from playwright.sync_api import sync_playwright
 
     found = {}
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        for name, room in ROOMS.items():
+        for name, where in PAGES.items():
             page = browser.new_page(viewport={"width": 1280, "height": 900})
-            page.goto(f"{address}#{room}")
+            page.goto(f"{address}#{where}")
             moving = "() => Number(document.getElementById('main').dataset.frames) > 20"
             page.wait_for_function(moving, timeout=300_000)
             page.wait_for_timeout(WATCHED)
@@ -60,12 +60,12 @@ def rates(address: str) -> dict[str, dict[str, float]]:
 
 
 def visit(address: str, times: int) -> None:
-    """Sockets that are opened, spoken into and dropped without a word, room by room."""
+    """Sockets that are opened, spoken into and dropped without a word, page by page."""
     url = urlsplit(address)
     cookie = f"policychord-{url.port}={parse_qs(url.query)['token'][0]}"
-    rooms = ("gate", "flock", "choices", "flight")
+    pages = ("gate", "flock", "choices", "flight")
     for number in range(times):
-        line = connect(f"ws://{url.netloc}/ws/{rooms[number % 4]}", origin=f"http://{url.netloc}",
+        line = connect(f"ws://{url.netloc}/ws/{pages[number % 4]}", origin=f"http://{url.netloc}",
                        additional_headers={"Cookie": cookie}, open_timeout=60, legacy=True)  # fmt: skip
         line.send('{"set": {}}')
         line.socket.close()
@@ -87,11 +87,11 @@ def main() -> None:
     if BROWSER is None:
         raise SystemExit("no chromium on the PATH: apt-get install chromium")
     with studio() as (address, process):
-        with console.status("watching the rooms"):
+        with console.status("watching the pages"):
             drawn = rates(address)
         with console.status("coming and going"):
             held = memory(address, process)
-    table = Table("room", "made a second", "drawn a second", title="Pictures")
+    table = Table("page", "made a second", "drawn a second", title="Pictures")
     for name, one in drawn.items():
         table.add_row(name, f"{one['made']:.0f}", f"{one['drawn']:.0f}")
     console.print(table, *(f"memory {when}: {size:.0f} MB" for when, size in held.items()), sep="\n")

@@ -1,4 +1,4 @@
-"""A type checker for rooms that load late: it checks the arguments and results that have a shape, and nothing else."""
+"""A type checker for packages that load late: it checks arguments and results with a shape, nothing else."""
 
 from beartype import beartype
 

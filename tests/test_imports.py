@@ -218,21 +218,21 @@ def test_one_import_gives_whole_packages():
     code = (
         "import policychord as pc\n"
         "assert pc.worlds.Pendulum and pc.models.riccati and pc.inference.recover and pc.gym.play\n"
-        f"for room in {WITH_NAMES}:\n"
+        f"for package in {WITH_NAMES}:\n"
         "    found = pc\n"
-        "    for part in room.split('.'):\n"
+        "    for part in package.split('.'):\n"
         "        found = getattr(found, part)\n"
-        "    assert set(found.__all__) == {name for name in dir(found) if not name.startswith(chr(95))}, room\n"
+        "    assert set(found.__all__) == {name for name in dir(found) if not name.startswith(chr(95))}, package\n"
         "    assert all(not hasattr(getattr(found, name), '__path__') for name in found.__all__)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("room", WITH_NAMES)
-def test_no_name_of_a_room_is_hidden_by_a_module_of_the_same_name(room):
+@pytest.mark.parametrize("package", WITH_NAMES)
+def test_no_name_of_a_package_is_hidden_by_a_module_of_the_same_name(package):
     """Whoever imports the module first would find the module under the name."""
-    folder = SOURCE.joinpath(*room.split("."))
-    names = importlib.import_module(f"policychord.{room}").__all__
+    folder = SOURCE.joinpath(*package.split("."))
+    names = importlib.import_module(f"policychord.{package}").__all__
     assert not set(names) & {path.stem for path in folder.iterdir()}
 
 

@@ -121,8 +121,8 @@ def read_fit_data(folder: Path) -> None:
 
 
 def read_upload(folder: Path) -> None:
-    from policychord.studio.rooms.choices.state import read_upload
-    from policychord.studio.rooms.choices.view import ChoicesView
+    from policychord.studio.pages.choices.state import read_upload
+    from policychord.studio.pages.choices.view import ChoicesView
 
     read_upload(Upload("x.csv", (folder / "x.csv").read_bytes()), ChoicesView())
 
@@ -137,8 +137,8 @@ def read_learned(folder: Path) -> None:
 
 
 def read_tracks_upload(folder: Path, name: str) -> None:
-    """As the room of flocks takes a file; what is wrong with it is shown, not raised."""
-    from policychord.studio.rooms.tracks import TracksView, open_file
+    """As the page of flocks takes a file; what is wrong with it is shown, not raised."""
+    from policychord.studio.pages.tracks import TracksView, open_file
 
     if fault := open_file(Upload(name, (folder / name).read_bytes()), TracksView(rate=10.0)).fault:
         raise ValueError(fault)

@@ -36,6 +36,7 @@ PACKAGES = (
     "policychord.drawing",
     "policychord.cli",
 )
+SECTIONS = ("Args", "Returns", "Raises", "Example")  # of a docstring, as Google's convention has them
 _log = logging.getLogger(__name__)
 
 
@@ -137,12 +138,82 @@ def _inline(row: str) -> str:
     return "``".join(parts)
 
 
+def summary(thing: Any) -> str:
+    """The first line of a docstring, which is one sentence."""
+    return (inspect.getdoc(thing) or "").partition("\n\n")[0].partition("\n")[0]
+
+
+def sections(lines: list[str]) -> dict[str, list[str]]:
+    """A docstring in Google's convention, by section; what stands before the first one is under the empty name."""
+    found: dict[str, list[str]] = {"": []}
+    name = ""
+    for line in lines:
+        if line.endswith(":") and line[:-1] in SECTIONS:
+            name = line[:-1]
+            found[name] = []
+        else:
+            found[name].append(line)
+    return {key: inspect.cleandoc("\n".join(rows)).splitlines() for key, rows in found.items()}
+
+
+def items(rows: list[str]) -> dict[str, str]:
+    """`name: text` in a section, where further lines of a text are indented."""
+    found: dict[str, str] = {}
+    for row in rows:
+        start = re.match(r"([*\w., ]+): +(\S.*)$", row)
+        if start:
+            found[start[1]] = start[2]
+        elif found:
+            found[[*found][-1]] += " " + row.strip()
+    return found
+
+
+def parameters(thing: Any) -> dict[str, tuple[str, str]]:
+    """(type, default and comment in the source) of every argument of a function, or field of a record."""
+    node, _ = _source(thing)
+    if isinstance(node, ast.ClassDef) and not _builds_itself(thing):
+        fields = [field for field in fields_of(thing) if not re.search("ClassVar|AbstractVar", field.type)]
+        return {field.name: (field.type, field.comment) for field in fields}
+    if isinstance(node, ast.ClassDef):
+        node = next(part for part in node.body if getattr(part, "name", "") == "__init__")
+    if not isinstance(node, ast.FunctionDef):
+        return {}
+    given = node.args
+    every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    stars = {id(given.vararg): "*", id(given.kwarg): "**"}
+    return {
+        stars.get(id(one), "") + one.arg: (ast.unparse(one.annotation) if one.annotation else "", "")
+        for one in every
+        if one is not None and one.arg not in ("self", "cls")
+    }
+
+
 def _docstring(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     _shown(app).add((getattr(thing, "__module__", ""), getattr(thing, "__qualname__", name)))
-    lines[:] = in_rst(lines)
-    if what == "class" and isinstance(thing, type):
-        told = [] if _builds_itself(thing) else [f for f in fields_of(thing) if "ClassVar" not in f.type]
-        lines += [f"- ``{field.name}``: {_inline(field.comment)}" for field in told if field.comment] + [""]
+    parts = sections(lines)
+    lines[:] = in_rst(parts[""])
+    if what in ("class", "exception", "function", "method"):
+        lines += _field_list(what, thing, parts)
+    if "Example" in parts:
+        lines += ["", ".. code-block:: pycon", "", *(f"   {row}" for row in parts["Example"]), ""]
+
+
+def _field_list(what: str, thing: Any, parts: dict[str, list[str]]) -> list[str]:
+    """What Sphinx sets as lists of parameters, of what is returned and of what is raised."""
+    texts = items(parts.get("Args", []))
+    rows = []
+    for name, (kind, comment) in parameters(thing).items():
+        text = texts.pop(name, "") or next((texts[key] for key in texts if name in key.split(", ")), "") or comment
+        starred = name.replace("*", "\\*")
+        rows += [f":param {starred}: {_inline(text)}".rstrip(), *([f":type {starred}: ``{kind}``"] if kind else [])]
+    node, _ = _source(thing)
+    back = ast.unparse(node.returns) if isinstance(node, ast.FunctionDef) and node.returns else "None"
+    if "Returns" in parts:
+        rows.append(f":returns: {_inline(' '.join(parts['Returns']))}")
+    if what in ("function", "method") and back != "None":
+        rows.append(f":rtype: ``{back}``")
+    rows += [f":raises {error}: {_inline(text)}" for error, text in items(parts.get("Raises", [])).items()]
+    return [*rows, ""]
 
 
 def _builds_itself(thing: type) -> bool:
@@ -203,7 +274,7 @@ def _nobody_forgotten(app: Sphinx, env: Any) -> None:
         written = {name: x for name, x in offered.items() if isinstance(x, type) or inspect.isfunction(x)}
         missing = sorted(n for n, thing in written.items() if (thing.__module__, thing.__qualname__) not in shown)
         if missing:
-            _log.warning("docs/reference/api.md does not show %s of %s", ", ".join(missing), package)
+            _log.warning("docs/reference/api does not show %s of %s", ", ".join(missing), package)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

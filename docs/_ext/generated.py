@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from docstrings import fields_of
+from docstrings import fields_of, summary
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
@@ -22,7 +22,9 @@ from sphinx.application import Sphinx
 if TYPE_CHECKING:
     from policychord_paper.compare import ClaimRecord
 
-PART = re.compile(r"^(<!-- generated: (\w+)((?: [^ \n]+)*) -->)\n(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE)
+PART = re.compile(
+    r"^(<!-- generated: (\w+)((?:[ \n][^\s>]+)*)[ \n]-->)\n(.*?)^(<!-- end -->)$", re.DOTALL | re.MULTILINE
+)
 AT_BUILD = ("commands",)  # too long to be committed: `--help` says the same
 REMARK = re.compile(r"^(policychord\b.*?\S\s\s+)([^\s\\].*)$")  # words behind an example
 DOCS = Path(__file__).parent.parent
@@ -112,6 +114,42 @@ def _escaped(words: str) -> str:
 
 def _cell(words: str) -> str:
     return _escaped(" ".join(words.split()).replace("|", "\\|"))
+
+
+# ------------------------------------------------------------- the Python API
+
+
+def names(*entries: str) -> str:
+    """A table of public names with their summaries; the site shows their parameters below it."""
+    return _summaries(entries, "`{0}`")
+
+
+def _summaries(entries: tuple[str, ...], link: str) -> str:
+    paths = [entry.partition(":")[0] for entry in entries]
+    rows = [f"| {link.format(path.rpartition('.')[2], path)} | {_cell(summary(public(path)))} |" for path in paths]
+    return "\n".join(["| name | what it is |", "|---|---|", *rows]) + "\n"
+
+
+def public(path: str) -> Any:
+    """What an entry of the reference stands for; an error if there is no such name."""
+    package, _, name = path.rpartition(".")
+    return getattr(import_module(package), name)
+
+
+def names_in_full(*entries: str) -> str:
+    """The same table with links, then every name: parameters, what it returns and raises, its example."""
+    rows = []
+    for entry in entries:
+        path, _, members = entry.partition(":")
+        thing = public(path)
+        kind = "function" if not isinstance(thing, type) else "exception" if issubclass(thing, Exception) else "class"
+        rows.append(f".. auto{kind}:: {path}")
+        if members:
+            rows.append("   :members:" + ("" if members in ("all", "fields") else f" {members.replace(',', ', ')}"))
+        if members == "fields":
+            rows.append("   :undoc-members:")
+    table = _summaries(entries, "{{py:obj}}`{0} <{1}>`")
+    return f"{table}\n```{{eval-rst}}\n" + "\n".join(rows) + "\n```\n"
 
 
 # ------------------------------------------------------------- settings
@@ -368,6 +406,7 @@ MAKERS = {
     maker.__name__: maker
     for maker in (
         commands,
+        names,
         settings,
         metrics,
         told,
@@ -404,8 +443,12 @@ def written(text: str) -> str:
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:
-    filled = PART.sub(lambda found: part(found[2], found[3]), source[0])
+    filled = PART.sub(_in_site, source[0])
     source[0] = filled.replace("(../../benchmarks/RECORD.md", "(/contribute/record.md")  # where the site has it
+
+
+def _in_site(found: re.Match[str]) -> str:
+    return names_in_full(*found[3].split()) if found[2] == "names" else part(found[2], found[3])
 
 
 def _always(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:

@@ -219,8 +219,10 @@ def test_a_primitive_has_one_colour_in_figures_and_on_the_page():
     from policychord.choices.figures import SCHEMA_COLOURS
 
     root = resources.files("policychord")
-    tokens = root.joinpath("runs/templates/tokens.css").read_text() + root.joinpath("studio/page/style.css").read_text()
-    script = root.joinpath("studio/page/choices.js").read_text()
+    tokens, style, script = (
+        root.joinpath(name).read_text()
+        for name in ("runs/templates/tokens.css", "studio/static/style.css", "studio/static/choices.js")
+    )
     classes = dict(re.findall(r'(\w+): "(\w+)"', re.search(r"CLASSES = \{(.*?)\}", script)[1]))
-    first = dict(reversed(re.findall(r"--(\w+): (#\w{6})", tokens)))
+    first = dict(reversed(re.findall(r"--(\w+): (#\w{6})", tokens + style)))
     assert {name: first[classes[name]].upper() for name in SCHEMA_COLOURS} == SCHEMA_COLOURS

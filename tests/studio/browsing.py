@@ -21,19 +21,19 @@ def browser():
 
 @pytest.fixture
 def visit(browser, studio):
-    """A function that opens a room in a tab of its own; at the end no tab may have complained."""
+    """A function that opens a page in a tab of its own; at the end no tab may have complained."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     context.set_default_timeout(PATIENCE)
     complaints: list[str] = []
 
-    def open_room(where: str) -> Page:
+    def open_page(where: str) -> Page:
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"{studio.address}#{where}")
         return page
 
-    yield open_room
+    yield open_page
     context.close()
     assert complaints == []
 

@@ -29,11 +29,11 @@ class Studio(NamedTuple):
     def cookies(self) -> dict[str, str]:
         return {cookie_name(self.port): TOKEN}
 
-    def socket(self, room: str, origin: str | None = "own", cookie: str = TOKEN, **more):
-        """A socket to a room, as the page opens it."""
+    def socket(self, page: str, origin: str | None = "own", cookie: str = TOKEN, **more):
+        """A socket to a page, as the browser opens it."""
         given = {"Cookie": f"{cookie_name(self.port)}={cookie}"}
         origin = self.origin if origin == "own" else origin
-        where = f"ws://{ADDRESS}:{self.port}/ws/{room}"
+        where = f"ws://{ADDRESS}:{self.port}/ws/{page}"
         return connect(where, origin=origin, additional_headers=given, max_size=None, open_timeout=60, **more)
 
 

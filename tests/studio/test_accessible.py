@@ -1,4 +1,4 @@
-"""Every room can be used by everybody: contrast, labels and roles by axe-core, and all controls by the keyboard."""
+"""Every page can be used by everybody: contrast, labels and roles by axe-core, and all controls by the keyboard."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -24,9 +24,9 @@ def examine(page: Page) -> dict:
             return result
 
 
-@pytest.mark.parametrize("room", ["gate", "flock", "choices", "flight"])
-def test_axe_finds_nothing(visit, room):
-    page = visit(room)
+@pytest.mark.parametrize("page", ["gate", "flock", "choices", "flight"])
+def test_axe_finds_nothing(visit, page):
+    page = visit(page)
     page.wait_for_selector("#main [data-slot]")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)

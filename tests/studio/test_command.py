@@ -43,7 +43,7 @@ def test_it_prints_its_address_serves_the_page_and_ends_on_ctrl_c(started):
     assert address.startswith(f"http://127.0.0.1:{port}/?token=")
     with httpx.Client(follow_redirects=True, timeout=120) as client:
         assert "Policychord" in client.get(address).text
-        assert client.get(f"http://127.0.0.1:{port}/rooms").json()[0]["name"] == "gate"
+        assert client.get(f"http://127.0.0.1:{port}/pages").json()[0]["name"] == "gate"
     assert httpx.get(address + "x").status_code == 403
     command.send_signal(signal.SIGINT)
     assert command.wait(60) == 130

@@ -1,4 +1,4 @@
-"""A flight of the room is an episode of the study, until it is pushed; then it is the same for all."""
+"""A flight of the page is an episode of the study, until it is pushed; then it is the same for all."""
 
 import math
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from policychord.loops import streams_of
-from policychord.studio.rooms.flight import FLIGHT, flying, room
-from policychord.studio.rooms.flight.flying import Push
-from policychord.studio.rooms.flight.room import INPUTS, _gusts, _reach, _record
+from policychord.studio.pages.flight import FLIGHT, flying, page
+from policychord.studio.pages.flight.flying import Push
+from policychord.studio.pages.flight.page import INPUTS, _gusts, _reach, _record
 from policychord.studio.session import FRAMES_PER_SECOND
 from policychord.worlds.quadrotor.agents import agent_and_world, roster
 from policychord.worlds.quadrotor.flights import fly_episodes
@@ -47,7 +47,7 @@ def test_it_flies_as_the_study_flies(shown):
     assert settings.steps == STEPS
     recorded = _record(shown)
     assert 0 <= recorded.header["impulse"] < STEPS
-    for i, (name, how) in enumerate(room._crew(settings, shown.view).items()):
+    for i, (name, how) in enumerate(page._crew(settings, shown.view).items()):
         agent, env = agent_and_world(settings, "lqr", name, how)
         there = fly_episodes(settings, agent, env, [EPISODE])
         np.testing.assert_allclose(recorded.arrays["states"][i], there.states[0], atol=1e-6)
@@ -61,7 +61,7 @@ def test_it_flies_as_the_study_flies(shown):
 
 def test_the_snippet_runs_and_says_the_same(shown, capsys):
     found: dict = {}
-    exec(room._snippet(shown), found)
+    exec(page._snippet(shown), found)
     np.testing.assert_allclose(list(found["costs"].values()), _record(shown).arrays["cost"][:, -1], rtol=1e-6)
     assert "baseline" in capsys.readouterr().out
 
@@ -81,7 +81,7 @@ def test_a_push_hits_all_at_once_and_can_be_forgotten(shown):
     np.testing.assert_array_equal(states(to_the_end(linked)), after)
     np.testing.assert_array_equal(states(to_the_end(FLIGHT.act(live, {"forget": True}))), before)
     found: dict = {}
-    exec(room._snippet(live), found)
+    exec(page._snippet(live), found)
     np.testing.assert_allclose(list(found["costs"].values()), _record(live).arrays["cost"][:, -1], rtol=1e-9)
 
 
@@ -161,7 +161,7 @@ def test_a_scenario_brings_its_numbers(shown):
     told = FLIGHT.describe(live)
     assert told["defaults"]["gate"] == told["settings"]["gate"] == "one-step"
     assert set(told["settings"]) == set(told["defaults"]) == {control.name for control in INPUTS} | {"pushes"}
-    assert "CompositionSettings(gate='one-step', selection='mean', margin=0.04)" in room._snippet(live)
+    assert "CompositionSettings(gate='one-step', selection='mean', margin=0.04)" in page._snippet(live)
 
 
 def test_compiling_is_said_before_it_is_done():
@@ -192,15 +192,15 @@ def test_a_wrong_act_is_named(given, said):
 
 def test_pushes_in_an_address():
     some = (Push(0, -1.25, 0.5), Push(130, 0.0, 1.2))
-    assert room._write_pushes(some) == "0*-1.25*0.5_130*0*1.2"
-    assert room._read_pushes(room._write_pushes(some)) == some
-    assert room._read_pushes("") == ()
-    assert room._where_they_part(some, some[1:]) == 0
-    assert room._where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
+    assert page._write_pushes(some) == "0*-1.25*0.5_130*0*1.2"
+    assert page._read_pushes(page._write_pushes(some)) == some
+    assert page._read_pushes("") == ()
+    assert page._where_they_part(some, some[1:]) == 0
+    assert page._where_they_part(some, (*some, some[1])) == 130  # the same push twice is twice as strong
     assert flying._kicks((*some, some[1]), 200)[130].tolist() == [0.0, 2.4]
     for wrong in ("x", "1*2", "5*9*9", "1*nan*0", 7, "_".join(["1*1*1"] * 41)):
         with pytest.raises(ValueError, match="push"):
-            room._read_pushes(wrong)
+            page._read_pushes(wrong)
 
 
 def test_every_input_has_a_description_and_holds_its_own_value():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from policychord.studio.rooms import flock as room
-from policychord.studio.rooms.flock import FLOCK, FlockSettings
+from policychord.studio.pages import flock as page
+from policychord.studio.pages.flock import FLOCK, FlockSettings
 from policychord.worlds.flock import measures
 from policychord.worlds.flock.flights import simulate_flock
 from policychord.worlds.flock.settings import SCENARIOS, scenario
@@ -13,7 +13,7 @@ from policychord.worlds.flock.settings import SCENARIOS, scenario
 def flight(steps, **changes):
     live = FLOCK.change(FLOCK.begin(), changes)
     for _ in range(steps):
-        live = room._fly_on(live)
+        live = page._fly_on(live)
     return live
 
 
@@ -33,18 +33,18 @@ def test_pace_skips_pictures_not_steps():
 
 def test_numbers_change_in_flight_without_a_new_program():
     live = flight(2, scenario="leaders", boids=12, leaders=2)
-    compiled = room._advance._cached._cache_size()
+    compiled = page._advance._cached._cache_size()
     live = FLOCK.change(live, {"eps": 3.0, "cohesion_radius": 9.0, "vision_angle": 200.0, "leaders": 3})
     assert live.k == 2
-    live = room._fly_on(live)
-    assert room._advance._cached._cache_size() == compiled
+    live = page._fly_on(live)
+    assert page._advance._cached._cache_size() == compiled
     assert live.k == 3
     assert FLOCK.change(live, {"seed": 4}).k == 0  # another start
 
 
 def test_the_picture_shows_the_moment():
     live = flight(3, boids=12, selected=99)
-    shown = room._picture(live)
+    shown = page._picture(live)
     p, v = (np.asarray(a)[None, None] for a in live.carry.state)
     assert shown.header["polarization"] == measures.polarization(v)[0, 0]
     assert shown.header["milling"] == measures.milling(p, v)[0, 0]
@@ -79,7 +79,7 @@ def test_every_scenario_can_be_chosen(name):
 def test_the_snippet_runs_and_says_the_same(capsys):
     live = flight(4, scenario="leaders", boids=12, eps=0.3)
     found: dict = {}
-    exec(room._snippet(live), found)
+    exec(page._snippet(live), found)
     np.testing.assert_allclose(found["trace"].final_state.position[0], live.carry.state.position, atol=1e-9)
     assert "polarization" in capsys.readouterr().out
 

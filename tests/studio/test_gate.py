@@ -6,8 +6,8 @@ import pytest
 from policychord.core.objective import certify, energy
 from policychord.core.stability import circuit_stability
 from policychord.studio.inputs import describe_inputs
-from policychord.studio.rooms import gate
-from policychord.studio.rooms.gate import INPUTS, _GateSettings
+from policychord.studio.pages import gate
+from policychord.studio.pages.gate import INPUTS, _GateSettings
 
 
 @pytest.fixture(params=[{}, {"eps": 0.03, "ladder": "plain", "prior_3": 4.0, "tau": 2.0}], ids=["default", "changed"])

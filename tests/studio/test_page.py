@@ -23,7 +23,7 @@ def test_the_gate_shows_a_proof_a_path_and_a_circuit(visit):
     expect(page.locator('[data-slot="verdict"]')).to_contain_text("settles")
     page.wait_for_selector('[data-slot="plot"] .scatterlayer .trace')
     assert sum(weights(page)) == pytest.approx(1.0, abs=2e-4)
-    assert page.locator("#rooms a").all_inner_texts() == ["Gate", "Flock", "Choices", "Flight"]
+    assert page.locator("#pages a").all_inner_texts() == ["Gate", "Flock", "Choices", "Flight"]
 
 
 def test_a_slider_changes_weights_address_and_reset(visit):
@@ -82,11 +82,11 @@ def test_a_wrong_link_says_what_is_wrong(visit):
 
 
 @pytest.mark.parametrize("where", ["cellar?eps=1", "constructor", "__proto__"])
-def test_an_unknown_room_leads_to_the_first_and_says_so(visit, where):
+def test_an_unknown_page_leads_to_the_first_and_says_so(visit, where):
     page = visit(where)
-    expect(page.get_by_role("alert")).to_contain_text("There is no room")
+    expect(page.get_by_role("alert")).to_contain_text("There is no page")
     loaded(page)
-    expect(page.locator("#rooms a[aria-current]")).to_have_text("Gate")
+    expect(page.locator("#pages a[aria-current]")).to_have_text("Gate")
 
 
 def test_the_private_file_opens_the_page_and_it_can_be_reloaded(browser, studio):
@@ -149,8 +149,8 @@ def test_dark_and_light_and_a_narrow_screen(visit):
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Dark colours").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
-    for room in ("gate", "flock?boids=12"):
-        page = visit(room)
+    for page in ("gate", "flock?boids=12"):
+        page = visit(page)
         page.set_viewport_size({"width": 360, "height": 740})
         loaded(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,4 +1,4 @@
-"""The room Choices in a real browser: a table handed over, people looked at, things taken away."""
+"""The page Choices in a real browser: a table handed over, people looked at, things taken away."""
 
 import json
 

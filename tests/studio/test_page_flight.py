@@ -1,4 +1,4 @@
-"""The room Flight in a real browser: drones fly, a pull pushes them all, and the flight can be looked at again."""
+"""The page Flight in a real browser: drones fly, a pull pushes them all, and the flight can be looked at again."""
 
 import json
 
@@ -89,7 +89,7 @@ def test_figure_data_and_snippet_on_a_narrow_screen(visit):
     page.set_viewport_size({"width": 360, "height": 740})
     loaded(page, 2)
     page.wait_for_function("() => document.querySelectorAll('[data-slot=board] tr').length === 2")
-    expect(page.locator('[data-canvas="flight"]')).to_have_css("height", "400px")  # the room's own style is there
+    expect(page.locator('[data-canvas="flight"]')).to_have_css("height", "400px")  # the page's own style is there
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll('main button, main input, main select')].filter((node) =>

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from policychord.studio import security, server
-from policychord.studio.rooms import ROOMS
+from policychord.studio.pages import PAGES
 
 from .serving import TOKEN, served
 from .test_session import words
@@ -35,7 +35,7 @@ def test_the_printed_address_opens_the_page(studio):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/?token=wrong", "/?token=", "/rooms", "/static/app.js", f"/rooms?token={TOKEN}"]
+    "path", ["/", "/?token=wrong", "/?token=", "/pages", "/static/app.js", f"/pages?token={TOKEN}"]
 )
 def test_without_the_token_there_is_nothing(studio, path):
     for cookies in ({}, {security.cookie_name(studio.port): "wrong"}):
@@ -57,10 +57,10 @@ def test_another_page_is_refused(studio, origin):
     assert refused.value.response.status_code == 403
 
 
-def test_sockets_need_origin_token_and_a_room_that_exists(studio):
-    for room, more in (("gate", {"origin": None}), ("gate", {"cookie": "wrong"}), ("cellar", {})):
+def test_sockets_need_origin_token_and_a_page_that_exists(studio):
+    for page, more in (("gate", {"origin": None}), ("gate", {"cookie": "wrong"}), ("cellar", {})):
         with pytest.raises(InvalidStatus) as refused:
-            studio.socket(room, **more)
+            studio.socket(page, **more)
         assert refused.value.response.status_code == 403
     with studio.socket("gate", origin=f"http://localhost:{studio.port}"):
         pass
@@ -88,9 +88,9 @@ def test_only_named_files_are_served(studio, path):
     assert ask(studio, path).status_code == 404
 
 
-def test_rooms_have_addresses_and_other_addresses_say_so(studio):
-    for room in ROOMS:
-        assert ask(studio, f"/{room}").headers["location"] == f"/#{room}"
+def test_pages_have_addresses_and_other_addresses_say_so(studio):
+    for page in PAGES:
+        assert ask(studio, f"/{page}").headers["location"] == f"/#{page}"
     for path in ("/cellar", "/<script>", "/flock/7", "/ws/gate"):
         answer = ask(studio, path)
         assert answer.status_code == 404
@@ -107,7 +107,7 @@ def impatient(monkeypatch):
 
 def test_half_a_request_is_not_waited_for(impatient):
     cookie = "; ".join(f"{name}={value}" for name, value in impatient.cookies.items())
-    whole = f"GET /rooms HTTP/1.1\r\nHost: 127.0.0.1:{impatient.port}\r\nCookie: {cookie}\r\n\r\n".encode()
+    whole = f"GET /pages HTTP/1.1\r\nHost: 127.0.0.1:{impatient.port}\r\nCookie: {cookie}\r\n\r\n".encode()
     for sent in (b"", b"GET / HT", whole[:-2], whole + whole[:-2]):
         with socket.create_connection(("127.0.0.1", impatient.port), timeout=60) as line:
             line.sendall(sent)
@@ -126,8 +126,8 @@ def test_sockets_outlive_the_time_for_headers(impatient):
 def test_every_named_file_is_there_and_nothing_is_fetched_from_elsewhere(studio):
     asked = re.findall(r"/static/([\w.]+)", ask(studio).text)
     assert {"app.js", "style.css", "theme.js", "tokens.css"} <= set(asked)
-    for room in ROOMS:
-        asked += [f"{room}.js", *re.findall(r'from "\./([\w.]+)"', ask(studio, f"/static/{room}.js").text)]
+    for page in PAGES:
+        asked += [f"{page}.js", *re.findall(r'from "\./([\w.]+)"', ask(studio, f"/static/{page}.js").text)]
     for name in asked:
         answer = ask(studio, f"/static/{name}")
         assert answer.status_code == 200

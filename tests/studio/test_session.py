@@ -12,8 +12,8 @@ from benchmarks.frames import unpack
 from benchmarks.wild import ACTS, LONG, message, wild
 from websockets.exceptions import ConnectionClosedError
 
-from policychord.studio.rooms import ROOMS
-from policychord.studio.rooms.base import Room
+from policychord.studio.pages import PAGES
+from policychord.studio.pages.base import Page
 from policychord.studio.session import Session
 from policychord.studio.uploads import Uploads
 from policychord.studio.wire import Frame
@@ -49,7 +49,7 @@ def test_hello_settings_and_frames(studio):
 
 
 @pytest.mark.parametrize(
-    ("room", "change", "said"),
+    ("page", "change", "said"),
     [
         ("gate", {"eps": -1}, ["eps", "-1", "more than 0"]),
         ("gate", {"eps": 1e6}, ["eps", "1e+06", "0.02 to 10"]),
@@ -62,8 +62,8 @@ def test_hello_settings_and_frames(studio):
         ("flock", {"grid": 3000}, ["grid", "not a setting"]),
     ],
 )
-def test_a_wrong_setting_is_named_and_changes_nothing(studio, room, change, said):
-    with studio.socket(room) as line:
+def test_a_wrong_setting_is_named_and_changes_nothing(studio, page, change, said):
+    with studio.socket(page) as line:
         before = words(line)["settings"]
         line.send(json.dumps({"set": change}))
         error = words(line)
@@ -90,7 +90,7 @@ def test_nothing_that_is_said_breaks_the_server(studio, seed):
 
 
 @pytest.mark.parametrize(
-    ("room", "sent"),
+    ("page", "sent"),
     [
         ("flight", f'{{"act": {{"moment": {LONG}}}}}'),
         ("flight", f'{{"act": {{"push": [{LONG}, 0]}}}}'),
@@ -104,8 +104,8 @@ def test_nothing_that_is_said_breaks_the_server(studio, seed):
         ("gate", '{"set": {"\\ud800": 1}}'),  # half a character, which no answer can repeat
     ],
 )
-def test_numbers_that_cannot_be_are_an_error_and_the_session_lives_on(studio, room, sent):
-    with studio.socket(room) as line:
+def test_numbers_that_cannot_be_are_an_error_and_the_session_lives_on(studio, page, sent):
+    with studio.socket(page) as line:
         before = words(line)["settings"]
         line.send('{"do": "rest"}')
         words(line)
@@ -116,17 +116,17 @@ def test_numbers_that_cannot_be_are_an_error_and_the_session_lives_on(studio, ro
         assert words(line)["settings"] == before
 
 
-@pytest.mark.parametrize("room", list(ROOMS))
-def test_hundreds_of_wild_messages_are_all_answered(studio, room):
-    """Each gets the settings that hold now, after an error if it was wrong; the room then works as before."""
-    rng = random.Random(room)
-    with studio.socket(room) as line:
+@pytest.mark.parametrize("page", list(PAGES))
+def test_hundreds_of_wild_messages_are_all_answered(studio, page):
+    """Each gets the settings that hold now, after an error if it was wrong; the page then works as before."""
+    rng = random.Random(page)
+    with studio.socket(page) as line:
         names = list(words(line)["settings"])
         line.send('{"do": "rest"}')  # what is drawn in between takes long, and it is not asked here
         words(line)
         errors = 0
         for _ in range(15):
-            batch = [wild(rng, names, ACTS.get(room, ())) for _ in range(20)]
+            batch = [wild(rng, names, ACTS.get(page, ())) for _ in range(20)]
             for sent in batch:
                 line.send(sent)
             answers = 0
@@ -135,15 +135,15 @@ def test_hundreds_of_wild_messages_are_all_answered(studio, room):
                 errors += found["kind"] == "error"
                 answers += found["kind"] == "settings"
         assert errors > 100
-    with studio.socket(room) as line:
+    with studio.socket(page) as line:
         assert words(line)["kind"] == "hello"
         line.send('{"set": {}}')
         while not isinstance(line.recv(timeout=120), bytes):
             pass
 
 
-def test_whatever_a_room_raises_is_an_error_message(capsys):
-    """Also where no room should: at its start, in a change, in what it says of itself, and in a frame."""
+def test_whatever_a_page_raises_is_an_error_message(capsys):
+    """Also where no page should: at its start, in a change, in what it says of itself, and in a frame."""
     starts = []
 
     def begin():
@@ -158,10 +158,10 @@ def test_whatever_a_room_raises_is_an_error_message(capsys):
 
     def frame(state):
         if state == "drawn":
-            raise MemoryError("no room for this")
+            raise MemoryError("too large")
         return "done", Frame("picture", {}, {})
 
-    fragile = Room(
+    fragile = Page(
         "fragile", "Fragile", list, begin, change, lambda state: "calm", describe, frame, lambda s: s == "done"
     )
     session = Session(fragile, lambda: None, Uploads())
@@ -229,9 +229,9 @@ def test_pages_are_independent(studio):
         assert words(two)["settings"]["eps"] == 0.5
 
 
-def visit_rooms(studio, times):
+def visit_pages(studio, times):
     for number in range(times):
-        line = studio.socket(list(ROOMS)[number % len(ROOMS)], legacy=True)
+        line = studio.socket(list(PAGES)[number % len(PAGES)], legacy=True)
         if number % 2:
             line.send('{"set": {}}')
         line.socket.close()  # without a word
@@ -243,11 +243,11 @@ def test_pages_that_go_away_leave_nothing_behind(studio):
         gc.collect()
         return sum(type(thing) is Session for thing in gc.get_objects())
 
-    visit_rooms(studio, 50)  # what is compiled or loaded once is not left behind, it is kept
+    visit_pages(studio, 50)  # what is compiled or loaded once is not left behind, it is kept
     assert held() == 0
     process = psutil.Process()
     before = process.memory_info().rss
-    visit_rooms(studio, 150)
+    visit_pages(studio, 150)
     assert held() == 0
     grown = (process.memory_info().rss - before) / 1e6
     print(f"after 150 visits the server holds {grown:+.0f} MB")

@@ -13,7 +13,7 @@ from benchmarks.frames import unpack
 from policychord.choices.data import as_table
 from policychord.choices.simulate import synthetic
 from policychord.studio import parser, server, uploads
-from policychord.studio.rooms.choices import CHOICES
+from policychord.studio.pages.choices import CHOICES
 from policychord.studio.security import ADDRESS, LARGEST_BODY, cookie_name
 from policychord.studio.session import Session
 from policychord.studio.uploads import Upload, Uploads, tidy
@@ -118,7 +118,7 @@ def test_too_large_a_file_is_refused(studio):
     assert "5 MB" in answer.text
 
 
-def test_only_a_room_that_asks_for_files_takes_them(studio):
+def test_only_a_page_that_asks_for_files_takes_them(studio):
     with studio.socket("gate") as line:
         words(line)
         act(line, file=hand(studio, b"x").json()["number"])

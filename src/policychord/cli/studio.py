@@ -25,7 +25,7 @@ def _studio_command(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     json: Json = False,
 ) -> None:
-    """Open a local page with four rooms: drag primitives and watch the weights follow; change a flock as it flies, or
+    """Open four local pages: drag primitives and watch the weights follow; change a flock as it flies, or
     play your own tracks next to a simulated group; hand over a table of choices and see which model explains them; fly
     drones side by side and push them. Python computes, the page draws; nothing leaves this machine, and only whoever
     has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
@@ -34,7 +34,7 @@ def _studio_command(
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise ValueError(f"not installed: {', '.join(missing)}. Remedy: pip install 'policychord[studio]'")
     if not json:
-        print("Opening the rooms.", file=sys.stderr)  # what they are made of takes some seconds to load
+        print("Opening the studio.", file=sys.stderr)  # its pages take some seconds to load
     from ..runs.compiled import keep_programs
     from ..studio.security import ADDRESS, new_token
     from ..studio.server import serve

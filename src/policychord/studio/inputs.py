@@ -1,4 +1,4 @@
-"""Inputs of a room, from the settings that they change: the model says what is allowed and what it means."""
+"""Inputs of a page, from the settings that they change: the model says what is allowed and what it means."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
@@ -36,7 +36,7 @@ def _from_model(models: Sequence[type[BaseModel]], control: Input) -> dict[str, 
     field = next(model.model_fields[control.name] for model in models if control.name in model.model_fields)
     text = field.description or control.label
     text = text[:1].upper() + text[1:]
-    if field.annotation is str:  # the room's own page has a place for it
+    if field.annotation is str:  # the page has a place of its own for it
         return {"kind": "text", "description": text}
     if field.annotation is bool:
         return {"kind": "switch", "description": text}
@@ -50,7 +50,7 @@ def check_names(inputs: Sequence[Input], changes: Mapping[str, Any]) -> None:
     names = [control.name for control in inputs]
     for name in changes:
         if name not in names:
-            raise ValueError(f"{str(name)[:60]} is not a setting of this room: it has {', '.join(names)}.")
+            raise ValueError(f"{str(name)[:60]} is not a setting of this page: it has {', '.join(names)}.")
 
 
 def check_limits(inputs: Sequence[Input], settings: BaseModel, names: Sequence[str]) -> None:

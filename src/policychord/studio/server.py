@@ -1,4 +1,4 @@
-"""The server: the page, its files, and a socket for each room. It computes nothing and opens no path of a client's."""
+"""The server: the browser's files, and a socket for each page. It computes nothing and opens no path of a client's."""
 
 import asyncio
 import html
@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Red
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .rooms import ROOMS
+from .pages import PAGES
 from .security import ADDRESS, LARGEST_MESSAGE, Guard, cookie_name
 from .session import Session
 from .uploads import Uploads
@@ -28,24 +28,24 @@ HEADERS_WITHIN = 10.0  # seconds that a connection may take for the headers of a
 BODY_WITHIN = 60.0  # seconds that an upload may take
 TOO_SLOW = f"The upload took longer than {BODY_WITHIN:g} seconds: try once more, or use a smaller file."
 
-_PAGE = files(__package__) / "page"
+_STATIC = files(__package__) / "static"
 _REPORT = files(__package__.rpartition(".")[0]) / "runs" / "templates"
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
 def _static() -> dict[str, Traversable]:
     """Every file that can be asked for, by name."""
-    table = {file.name: file for file in _PAGE.iterdir() if file.name.endswith((".js", ".css"))}
+    table = {file.name: file for file in _STATIC.iterdir() if file.name.endswith((".js", ".css"))}
     table["tokens.css"] = _REPORT / "tokens.css"  # colours and type are those of the report
     return {**table, "plotly.js": files("plotly") / "package_data" / "plotly.min.js"}
 
 
 def _index() -> str:
-    """The page, with a template for each room from a file of the room's name."""
-    rooms = (
-        f'<template id="{name}">\n{(_PAGE / f"{name}.html").read_text(encoding="utf-8")}</template>' for name in ROOMS
+    """The document, with a template for each page from a file of the page's name."""
+    pages = (
+        f'<template id="{name}">\n{(_STATIC / f"{name}.html").read_text(encoding="utf-8")}</template>' for name in PAGES
     )
-    return (_PAGE / "index.html").read_text(encoding="utf-8").replace("<!-- rooms -->", "\n".join(rooms))
+    return (_STATIC / "index.html").read_text(encoding="utf-8").replace("<!-- pages -->", "\n".join(pages))
 
 
 def _create_app(token: str, port: int) -> FastAPI:
@@ -55,7 +55,7 @@ def _create_app(token: str, port: int) -> FastAPI:
     static, index, uploads = _static(), _index(), Uploads()
 
     @app.get("/")
-    def page(request: Request) -> Response:
+    def document(request: Request) -> Response:
         answer = HTMLResponse(index)
         if "token" in request.query_params:  # from here on the cookie has it, and the page removes it from its address
             answer.set_cookie(cookie_name(port), token, httponly=True, samesite="strict")
@@ -68,9 +68,9 @@ def _create_app(token: str, port: int) -> FastAPI:
         kind = _KINDS[name[name.rindex(".") :]]
         return Response(static[name].read_bytes(), media_type=f"{kind}; charset=utf-8")
 
-    @app.get("/rooms")
-    def rooms() -> list[dict[str, str]]:
-        return [{"name": room.name, "title": room.title} for room in ROOMS.values()]
+    @app.get("/pages")
+    def pages() -> list[dict[str, str]]:
+        return [{"name": page.name, "title": page.title} for page in PAGES.values()]
 
     @app.post("/upload")
     async def upload(request: Request) -> Response:
@@ -85,14 +85,14 @@ def _create_app(token: str, port: int) -> FastAPI:
 
     @app.get("/{name:path}")
     def elsewhere(name: str) -> Response:
-        if name in ROOMS:
+        if name in PAGES:
             return RedirectResponse(f"/#{name}", 303)
-        rooms = ", ".join(f"/#{room}" for room in ROOMS)
-        return PlainTextResponse(f"There is no room here. The rooms of the studio are {rooms}.", 404)
+        pages = ", ".join(f"/#{page}" for page in PAGES)
+        return PlainTextResponse(f"There is no page here. The pages of the studio are {pages}.", 404)
 
     @app.websocket("/ws/{name}")
-    async def room(ws: WebSocket, name: str) -> None:
-        if name not in ROOMS:
+    async def line(ws: WebSocket, name: str) -> None:
+        if name not in PAGES:
             await ws.close(1008)
             return
         await ws.accept()
@@ -109,7 +109,7 @@ async def _serve(ws: WebSocket, name: str, uploads: Uploads) -> None:
         with suppress(RuntimeError):  # the server may have ended before this thread
             loop.call_soon_threadsafe(ready.set)
 
-    session = Session(ROOMS[name], wake, uploads)
+    session = Session(PAGES[name], wake, uploads)
     sender = asyncio.create_task(_send(ws, session, ready))
     session.start()
     try:

@@ -1,4 +1,4 @@
-"""`Session`: one simulation for one socket, in a thread of its own, so that the server always has time to answer."""
+"""`Session`: one page for one socket, in a thread of its own, so that the server always has time to answer."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .rooms.base import FRAMES_PER_SECOND, Room
+from .pages.base import FRAMES_PER_SECOND, Page
 from .uploads import Uploads
 from .wire import as_json, pack, read_message
 
@@ -17,29 +17,29 @@ LONGEST_ERROR = 500  # characters
 
 
 class Session:
-    """Messages of the page go in, texts and frames for the page come out.
+    """Messages of the browser go in, texts and frames for it come out.
 
     Of frames that were not sent in time only the latest of each part is kept. Of messages and answers that wait, the
-    latest `LONGEST_QUEUE` are kept, and the page is told how many were dropped. Whatever a room raises becomes an error
-    message to the page, and the session goes on.
+    latest `LONGEST_QUEUE` are kept, and the browser is told how many were dropped. Whatever a page raises becomes an
+    error message, and the session goes on.
     """
 
-    def __init__(self, room: Room, wake: Callable[[], None], uploads: Uploads):
-        self._room, self._wake, self._uploads = room, wake, uploads
+    def __init__(self, page: Page, wake: Callable[[], None], uploads: Uploads):
+        self._page, self._wake, self._uploads = page, wake, uploads
         self._received: deque[str] = deque(maxlen=LONGEST_QUEUE)
         self._texts: deque[str] = deque(maxlen=LONGEST_QUEUE)
         self._frames: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
-        self._lost = 0  # messages that were dropped since the page was last told
+        self._lost = 0  # messages that were dropped since the browser was last told
         self._hidden = False
-        self.thread = threading.Thread(target=self._run, name=f"studio-{room.name}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"studio-{page.name}", daemon=True)
 
     def start(self) -> None:
         self.thread.start()
 
     def receive(self, message: str) -> None:
-        """Hand over a message of the page."""
+        """Hand over a message of the browser."""
         with self._changed:
             self._lost += len(self._received) == LONGEST_QUEUE
             self._received.append(message)
@@ -58,7 +58,7 @@ class Session:
             return ready
 
     def close(self) -> None:
-        """The page is closed: the thread ends after the current frame."""
+        """The tab is closed: the thread ends after the current frame."""
         with self._changed:
             self._closed.set()
             self._changed.notify()
@@ -66,11 +66,11 @@ class Session:
     # ------------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        room, state = self._room, None
-        while state is None:  # a room that cannot begin is tried again at the next message
+        page, state = self._page, None
+        while state is None:  # a page that cannot begin is tried again at the next message
             try:
-                state = room.begin()
-                self._send_text(as_json({"kind": "hello", "inputs": room.inputs(), **room.describe(state)}))
+                state = page.begin()
+                self._send_text(as_json({"kind": "hello", "inputs": page.inputs(), **page.describe(state)}))
             except Exception as error:
                 state = None
                 self._send_error(error)
@@ -78,7 +78,7 @@ class Session:
             if self._closed.is_set():
                 return
         ends: deque[float] = deque()
-        due, idle = 0.0, True  # the page speaks first: it may have settings of its own
+        due, idle = 0.0, True  # the browser speaks first: its address may have settings
         while True:
             messages = self._wait_for_messages(idle)
             if self._closed.is_set():
@@ -91,9 +91,9 @@ class Session:
             if self._hidden:
                 continue
             try:
-                if room.settled(state):
+                if page.settled(state):
                     continue
-                state, frame = room.frame(state)
+                state, frame = page.frame(state)
                 ends.append(time.monotonic())
                 while ends[-1] - ends[0] > RATE_WINDOW:
                     ends.popleft()
@@ -129,21 +129,21 @@ class Session:
     def _apply(self, state: Any, text: str) -> Any:
         message = read_message(text)
         if "set" in message:
-            state = self._room.change(state, message["set"])
+            state = self._page.change(state, message["set"])
         if "act" in message:
-            act = message["act"]  # the page knows only the number of a file, the room gets the file
-            state = self._room.act(state, {**act, "file": self._uploads.take(act["file"])} if "file" in act else act)
+            act = message["act"]  # the browser knows only the number of a file, the page gets the file
+            state = self._page.act(state, {**act, "file": self._uploads.take(act["file"])} if "file" in act else act)
         if message.get("do") == "restart":
-            state = self._room.restart(state)
+            state = self._page.restart(state)
         elif "do" in message:
             self._hidden = message["do"] == "rest"  # a hidden tab needs no frames
         return state
 
     def _settings(self, state: Any) -> str:
-        return as_json({"kind": "settings", **self._room.describe(state)})
+        return as_json({"kind": "settings", **self._page.describe(state)})
 
     def _send_error(self, error: Exception) -> None:
-        """What is wrong, in the room's words; an exception that no room means to raise is shown in the terminal."""
+        """What is wrong, in the page's words; an exception that no page means to raise is shown in the terminal."""
         text = str(error)
         if not isinstance(error, ValueError):
             traceback.print_exception(error)

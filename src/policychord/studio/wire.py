@@ -1,4 +1,4 @@
-"""Messages from the page, and frames for it in one layout that `page/wire.js` reads as well.
+"""Messages from the browser, and frames for it in one layout that `static/wire.js` reads as well.
 
     4 bytes    length of the header, little-endian
     header     JSON, padded with spaces to a multiple of 4; "arrays" lists [name, shape] in order
@@ -39,7 +39,7 @@ def pack(frame: Frame) -> bytes:
 
 
 def as_json(value: Any) -> str:
-    """JSON of anything that a room may say; a number that is not finite becomes null."""
+    """JSON of anything that a page may say; a number that is not finite becomes null."""
     return to_json(value, inf_nan_mode="null", fallback=lambda other: other.item()).decode()  # NumPy's numbers
 
 

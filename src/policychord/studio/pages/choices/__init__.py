@@ -1,0 +1,5 @@
+"""The page Choices."""
+
+from .page import CHOICES
+
+__all__ = ["CHOICES"]

@@ -1,0 +1,5 @@
+"""The page Flight."""
+
+from .page import FLIGHT
+
+__all__ = ["FLIGHT"]

@@ -1,5 +1,0 @@
-"""The room Choices."""
-
-from .room import CHOICES
-
-__all__ = ["CHOICES"]

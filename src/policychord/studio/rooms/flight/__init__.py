@@ -1,5 +1,0 @@
-"""The room Flight."""
-
-from .room import FLIGHT
-
-__all__ = ["FLIGHT"]
