@@ -119,7 +119,7 @@ class Arena:
             "plan, tuned": lambda: self.plan(cell, **self.best("plan", self.plan, PLANS)),
             "plan, equal weights": lambda: self.equal(cell),
             "plan, weights of the gate": lambda: self.plan(cell, gate="equilibrium"),
-            "plan by gradient": lambda: self.plan(cell, by="gradient"),
+            "plan by gradient": lambda: self.plan(cell, by="gradient", free=self.ahead["steps"], knots=8, noise=0.1),
             "commitment": lambda: self.plan(cell, Commitment),
             "MPPI": lambda: self.mppi(cell),
             "MPPI, tuned": lambda: self.mppi(cell, **self.best("MPPI", self.mppi, MPPIS)),

@@ -1,71 +1,63 @@
-"""Three policies that Stable-Baselines3 trained on CartPole-v1 for a short while, with their own distributions.
+"""Acrobot-v1 from two Q-networks that were trained for a short while: what are their policies and critics good for?
 
-PPO and A2C bring their categorical distributions, DQN the softmax of its values. It needs `pip install '.[sb3]'`.
+Each is a primitive (a softmax of its values) and a critic. Composed are the policies, by rollouts
+in Gymnasium's own equations; the rivals use the critics as costs instead, with generalised policy improvement (Barreto
+et al., 2017) among them, or sequences of labels. It needs `pip install '.[sb3]'`.
 """
 
-import jax
-import jax.numpy as jnp
-import torch
-from cart_pole import predict, price
-from contest import certain, compare, contestants, draw, show
-from stable_baselines3 import A2C, DQN, PPO
-from style import SEEDS, save
+import gymnasium
+import numpy as np
+from stable_baselines3 import DQN
+from style import SEEDS, show
 
 import policychord as pc
+from policychord.loops import Greedy
+from policychord.models import BlackBox, Value
 
 pc.enable_x64()
-torch.set_num_threads(1)  # networks this small only wait for each other's threads
 
-TRAINED = 4000 if SEEDS is None else 300  # steps in the environment, far too few to solve it
-SIZES = {"net_arch": [32]}
-SHARPNESS = 100.0  # nats for a unit of cost, of 1, 10 and 100 the best in episodes 500 to 515
+WORLD, TASK = gymnasium.make("Acrobot-v1").unwrapped, "Acrobot-v1"
+ACTIONS, STEPS, TRAINED = pc.Finite(3), 25, 4_000 if SEEDS else 40_000
 
 
-def train():
-    """Each with its usual settings, a small network and little experience."""
-    common = {"policy_kwargs": SIZES, "seed": 0, "device": "cpu"}
-    return {
-        "PPO": PPO("MlpPolicy", "CartPole-v1", n_steps=256, **common).learn(TRAINED),
-        "A2C": A2C("MlpPolicy", "CartPole-v1", **common).learn(TRAINED),
-        "DQN": DQN("MlpPolicy", "CartPole-v1", learning_starts=100, **common).learn(TRAINED),
-    }
+def move(x, u, k):
+    """Where Gymnasium's equations lead from rows of observations."""
+    angles = np.stack([np.arctan2(x[:, 1], x[:, 0]), np.arctan2(x[:, 3], x[:, 2]), x[:, 4], x[:, 5]], axis=1)
+    after = np.empty_like(x)
+    for i, (state, push) in enumerate(zip(angles, u, strict=True)):
+        WORLD.state = state
+        WORLD.step(int(push))
+        after[i] = WORLD._get_ob()
+    return after
 
 
-def controller(model):
-    """The same network in JAX: rollouts ask it thousands of times for a decision."""
-    policy = model.policy
-    if hasattr(policy, "q_net"):
-        layers, last = list(policy.q_net.q_net), []
-    else:
-        layers, last = list(policy.mlp_extractor.policy_net), [policy.action_net]
-    numbers = {torch.nn.Tanh: jnp.tanh, torch.nn.ReLU: jax.nn.relu}
-
-    def label(state, k):
-        for layer in [*layers, *last]:
-            if isinstance(layer, torch.nn.Linear):
-                state = jnp.asarray(layer.weight.detach().numpy()) @ state + jnp.asarray(layer.bias.detach().numpy())
-            else:
-                state = numbers[type(layer)](state)
-        return jnp.argmax(state)
-
-    return label
+def stage(x, u, k):
+    """A step costs one until the tip is high enough, and less the higher it is."""
+    height = -x[:, 0] - (x[:, 0] * x[:, 2] - x[:, 1] * x[:, 3])
+    return np.where(height > 1.0, 0.0, 1.0 - 0.1 * height)
 
 
-def sharp(state, k):
-    """The price of a state in nats: too few of them, and the entropies of the policies set the weights."""
-    return SHARPNESS * price(state, k)
+def trained(seed):
+    network = DQN("MlpPolicy", TASK, seed=seed, learning_rate=1e-3, learning_starts=1000, exploration_fraction=0.3,
+                  target_update_interval=250, device="cpu", policy_kwargs={"net_arch": [64]})  # fmt: skip
+    return network.learn(TRAINED)
 
 
 if __name__ == "__main__":
-    models = train()
-    composer = pc.Composer(
-        {name: pc.Policy(model, distribution="own") for name, model in models.items()},
-        pc.Cost(predict=predict, state_cost=sharp), pc.Finite(2), eps=0.05, selection="mode",
-    )  # fmt: skip
-    agents = contestants(
-        composer, one_step=composer.model, predict=predict, stage=lambda state, label, k: sharp(state, k),
-        follow=[certain(controller(model)) for model in models.values()], steps=50,
-    )  # fmt: skip
-    _, returns = compare(agents, "CartPole-v1", range(50))
-    show(f"CartPole-v1, policies after {TRAINED} steps of training", returns)
-    save(draw("CartPole-v1, trained policies", returns), "trained_policies")
+    networks = {f"DQN {seed}": trained(seed) for seed in (0, 1)}
+    parts = {name: pc.Policy(network, distribution="own") for name, network in networks.items()}
+    world, critics = (BlackBox(move), BlackBox(stage)), list(networks.values())
+    later = pc.Rollouts(parts, ACTIONS, *world, steps=STEPS)
+    agent = pc.Composer(parts, pc.Cost(world[1], predict=world[0], cost_to_go=later), ACTIONS, eps=0.05)
+    budget = {"steps": STEPS, "samples": ACTIONS.size * len(parts)}
+    by_critics = pc.Cost(world[1], predict=world[0], cost_to_go=Value(critics))
+    rivals = {
+        "posterior": agent.replace(selection="posterior"),
+        "best action by both critics (GPI)": Greedy(pc.Cost(Value(critics)), ACTIONS),
+        "best action, one step and critics": Greedy(by_critics, ACTIONS),
+        "composed by critics": agent.replace(model=by_critics),
+        "commitment": pc.Commitment(agent, *world, **budget),
+        "random shooting": pc.rivals.random_shooting(ACTIONS, *world, **budget, hold=5),
+    }
+    play = lambda one: pc.gym.play(one, TASK, seeds=range(1000, 1000 + (SEEDS or 20)), steps=500).total_reward  # noqa: E731
+    show(pc.contest(agent, play, rivals=rivals), "trained_policies")
