@@ -1,8 +1,7 @@
 """HalfCheetah-v5 at a commanded speed: do two trained gaits and a brake compose, with MuJoCo itself as the model?
 
 Each gait is a linear policy, trained for one speed by random search (Mania et al., 2018) in half a minute; the command
-is another speed, and changes halfway. Actions are six torques, so they are drawn from the gaits. It needs
-`pip install '.[mujoco]'`.
+is another speed, and changes halfway. It needs `pip install '.[mujoco]'`.
 """
 
 import gymnasium
@@ -15,13 +14,13 @@ from policychord.models import BlackBox
 
 pc.enable_x64()
 
-STEPS, HORIZON, COUNT = 100, 15, 8
+STEPS, HORIZON, COUNT = 100, 15, 12
 SCALE = np.r_[np.ones(8), np.full(9, 0.1)]  # of places and speeds, as a gait sees them
 CHEETAH = gymnasium.make("HalfCheetah-v5").unwrapped
 
 
 def command(k):
-    return np.where(np.asarray(k) % STEPS < STEPS // 2, 1.5, 0.5)  # the speed that is asked for, in m/s
+    return np.where(np.asarray(k) < STEPS // 2, 1.5, 0.5)  # the speed that is asked for, in m/s
 
 
 def move(x, u, k):
@@ -34,10 +33,6 @@ def move(x, u, k):
     return after
 
 
-def stage(x, u, k):
-    return 10.0 * np.abs(x[:, 8] - command(k))  # nats
-
-
 def act(gait, x):
     return np.clip((x * SCALE) @ gait.T, -1.0, 1.0)
 
@@ -45,26 +40,20 @@ def act(gait, x):
 def train(speed):
     """Steps along the differences of pairs of episodes, the best half of eight pairs."""
     rng, gait = np.random.default_rng(0), np.zeros((6, 17))
-
-    def missed(tried, seed):
-        x, total = 0.1 * np.random.default_rng(seed).normal(size=(1, 17)), 0.0
-        for k in range(150):
-            x = move(x, act(tried, x), k)
-            total += abs(x[0, 8] - speed) / 150
-        return total
-
     for i in range(10 if SEEDS else 200):
-        tried = rng.normal(size=(8, 6, 17))
-        costs = np.array([[missed(gait + side * way, i) for side in (0.15, -0.15)] for way in tried])
+        tried, costs = rng.normal(size=(8, 6, 17)), np.zeros((8, 2))
+        for pair, side in np.ndindex(8, 2):
+            x = 0.1 * np.random.default_rng(i).normal(size=(1, 17))
+            for k in range(150):
+                x = move(x, act(gait + (0.15, -0.15)[side] * tried[pair], x), k)
+                costs[pair, side] += abs(x[0, 8] - speed) / 150
         best = np.argsort(costs.min(axis=1))[:4]
-        slope = np.mean((costs[best, 1] - costs[best, 0])[:, None, None] * tried[best], axis=0)
+        slope = np.einsum("i,ijk->jk", costs[best, 1] - costs[best, 0], tried[best]) / 4
         gait = gait + 0.1 * slope / (costs[best].std() + 1e-6)
     return pc.Policy(lambda x: act(gait, x), 0.2, batched=True)
 
 
 class Commanded(gymnasium.Wrapper):
-    """The cheetah, paid for the commanded speed."""
-
     def reset(self, **options):
         self.k = -1
         return self.env.reset(**options)
@@ -75,20 +64,21 @@ class Commanded(gymnasium.Wrapper):
         return seen, -abs(info["x_velocity"] - float(command(self.k))), False, False, {}
 
 
-def play(agent):
-    make = lambda: Commanded(gymnasium.make("HalfCheetah-v5"))  # noqa: E731
-    return pc.gym.play(agent, make, seeds=SEEDS or 12, steps=STEPS).total_reward
+def play(one):
+    world = lambda: Commanded(gymnasium.make("HalfCheetah-v5"))  # noqa: E731
+    return pc.gym.play(one, world, seeds=SEEDS or 12, steps=STEPS).total_reward
 
 
 if __name__ == "__main__":
     brake = pc.Policy(lambda x: -np.clip(0.1 * x[:, 11:], -1.0, 1.0), 0.2, batched=True)
     gaits = {"slow": train(1.0), "fast": train(3.0), "brake": brake}
-    world, actions = (BlackBox(move), BlackBox(stage)), pc.Sampled([-1.0] * 6, [1.0] * 6, count=COUNT)
+    world = BlackBox(move), BlackBox(lambda x, u, k: 10.0 * np.abs(x[:, 8] - command(k)))  # nats
+    actions = pc.Sampled([-1.0] * 6, [1.0] * 6, count=COUNT)
     model = pc.Cost(world[1], predict=world[0], cost_to_go=pc.Rollouts(gaits, actions, *world, steps=HORIZON))
     agent = pc.Composer(gaits, model, actions, eps=0.05, selection="mean")
     budget = {"steps": HORIZON, "samples": COUNT * len(gaits)}  # as many simulated steps as the composer
-    around, posterior = agent.replace(gate="prior"), agent.replace(selection="posterior mean")
-    rivals = {"posterior": posterior, "plan": pc.Planner(around, *world, **budget),
-              "commitment": pc.Commitment(around, *world, **budget),
-              "MPPI": pc.rivals.mppi(actions, *world, **budget)}  # fmt: skip
+    plans = {"plan": pc.Planner, "commitment": pc.Commitment}
+    rivals = {name: kind(agent.replace(gate="prior"), *world, **budget) for name, kind in plans.items()}
+    rivals["posterior"] = agent.replace(selection="posterior mean")
+    rivals["MPPI"] = pc.rivals.mppi(actions, *world, **budget)
     show(pc.contest(agent, play, rivals=rivals), "half_cheetah")
