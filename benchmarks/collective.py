@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -290,15 +291,16 @@ def main() -> None:
     keep_programs()
     rows = json.loads(given.out.read_text()) if given.out.exists() else {}
     made: dict[Any, World] = {}
-    for name in given.cells:
+    for seed, name in product(range(given.seeds), given.cells):
         make, kind, count, nested = CELLS_OF[name]
-        if len(rows.get(name, {"seeds": ()})["seeds"]) < given.seeds:
-            world = made.setdefault(make, make())
-            cell = rows.setdefault(name, {"seeds": [], "model alone": world.score(world.agent(list(world.certain)))})
-            for seed in range(len(cell["seeds"]), given.seeds):
-                cell["seeds"].append(measure(world, kind, count, nested, seed))
-                given.out.parent.mkdir(parents=True, exist_ok=True)
-                given.out.write_text(json.dumps(rows))
+        if len(rows.get(name, {"seeds": ()})["seeds"]) > seed:
+            continue
+        world = made[make] if make in made else made.setdefault(make, make())
+        cell = rows.setdefault(name, {"seeds": [], "model alone": world.score(world.agent(list(world.certain)))})
+        cell["seeds"].append(measure(world, kind, count, nested, seed))
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps(rows))
+    for name in given.cells:
         for rival in ("alone", "best alone", "same data"):
             gain, half, wins, losses = paired(rows[name]["seeds"], rival)
             print(f"{name}, over {rival}: {gain:+.0f} ± {half:.0f} ({wins} to {losses})", flush=True)
