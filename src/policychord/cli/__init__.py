@@ -6,9 +6,8 @@ Who adds commands from another package (`load_commands`) finds here what ours ar
 from . import choices, doctor, fit, options, studio, sweep, tracks
 from .app import app, load_commands, main
 from .interrupt import resumable
-from .options import merge_settings
 from .output import Json, aside, counted, emit
 from .progress import watching
 
 __all__ = ["Json", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands", "main",
-           "merge_settings", "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
+           "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip

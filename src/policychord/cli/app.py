@@ -27,7 +27,9 @@ PANELS = {
     "Many runs": ("sweep",),
     "This machine": ("doctor",),
 }
-RENAMED = {"bandit": "choices", "card": "check"}  # old names, which work until the next version
+# old names of commands and options, which work until the next version
+RENAMED = {"bandit": "choices", "card": "check"}
+RENAMED_OPTIONS = {"--workers": "--jobs"}
 CLOSED_PIPE = 141  # what shells report of a program that writes to a closed pipe
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -50,10 +52,12 @@ class Pages(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        old, new = args[0], _today(self, args[0])
-        if new != old:
-            aside.print(f"policychord: {old} is now called {new}; the old name works until the next version.")
-        return super().resolve_command(ctx, [new, *args[1:]])
+        command = _today(self, args[0])
+        words = [command, *(RENAMED_OPTIONS.get(word, word) for word in args[1:])]
+        for old, now in zip(args, words, strict=True):
+            if old != now:
+                aside.print(f"policychord: {old} is now called {now}; the old name works until the next version.")
+        return super().resolve_command(ctx, words)
 
     def get_params(self, ctx: Any) -> Any:
         return _quiet(super().get_params(ctx))

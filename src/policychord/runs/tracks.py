@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
@@ -17,13 +17,13 @@ from ..inference import Fit, draw_differences, findings, to_datatree
 from ..inference.findings import comparison_rows, comparison_table, describe_comparison
 from ..tracks.decisions import decide, of_trial, thin
 from ..tracks.explained import Judged, estimates_of, weights_of
-from ..tracks.forces import ForceSettings
 from ..tracks.gating import fit_agent, weigh
-from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadership, move
+from ..tracks.motion import Card, Motion, card_of, describe, leadership, move
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.rivals import ALONE, GATED, GATED_SUM, names_of
+from ..tracks.settings import TrackPlan
 from ..tracks.simulate import Predicted, predict
-from ..tracks.verdict import SURROGATES, Verdict, judge, plain_slopes
+from ..tracks.verdict import Verdict, judge, plain_slopes
 from ..wording import in_words
 from .doctor import peak_megabytes
 from .page import Picture, write_page
@@ -35,26 +35,6 @@ HEADLINES = {"re-weighting": "weights change with the situation", "constant weig
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
-
-
-class TrackPlan(BaseModel):
-    """How a file of tracks is read, smoothed and explained."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    rate: float | None = Field(default=None, gt=0, description="frames a second, where the file does not say")
-    scale: float = Field(default=1.0, gt=0, description="length of one unit of the file")
-    unit: str = Field(default="", max_length=12, description="of lengths, such as m or cm")
-    columns: dict[str, str] = Field(default={}, description="what a table calls trial, frame, time, id, x, y")
-    smoothing: Smoothing = Smoothing()
-    forces: ForceSettings = ForceSettings()
-    free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
-    most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
-    surrogates: int = Field(default=SURROGATES, ge=0, le=999, description="of each kind, at most; 0 makes none")
-    starts: int = Field(default=3, ge=1, le=100)
-    groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
-    seconds: float = Field(default=5.0, gt=0, le=1e6, description="how long each of them is followed")
-    seed: int = Field(default=0, ge=0, lt=2**31)
 
 
 class _Explained(NamedTuple):
