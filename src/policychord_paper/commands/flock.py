@@ -1,18 +1,22 @@
 """`policychord flock`: one experiment with a flock, the paper's or your own."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import box
 from rich.table import Table
 
 from policychord.cli import Json, counted, emit, options, watching
-from policychord.cli.options import Shown
-from policychord.worlds.flock.settings import Ablation, FlockSettings, Scenario
-from policychord.worlds.flock.settings import scenario as settings_of
+from policychord.worlds.flock import ABLATIONS, SCENARIOS, FlockSettings
+from policychord.worlds.flock import scenario as settings_of
 
 from .app import app
+
+if TYPE_CHECKING:
+    Scenario = Ablation = str
+else:
+    Scenario, Ablation = Literal[tuple(SCENARIOS)], Literal[tuple(ABLATIONS)]
 
 COMPARISON = "For comparison"
 
@@ -31,12 +35,12 @@ COMPARISON = "For comparison"
     file="a flock",
     given=[
         *options.offer(FlockSettings, {
-            "boids": Shown("N", "40; milling 60"), "steps": Shown("N", "440 to 1560, by scenario"),
-            "leaders": Shown("N", "0, 4 or 6, by scenario"),
-            "start_size": Shown("METRES", "2.5; milling 5, vicsek 1.5"),
+            "boids": options.Shown("N", "40; milling 60"), "steps": options.Shown("N", "440 to 1560, by scenario"),
+            "leaders": options.Shown("N", "0, 4 or 6, by scenario"),
+            "start_size": options.Shown("METRES", "2.5; milling 5, vicsek 1.5"),
         }, "Flock"),
         *options.offer(FlockSettings, {
-            "update": Shown("HOW", "synchronous; sequential for the last three scenarios"), "form": "WHOSE",
+            "update": options.Shown("HOW", "synchronous; sequential for the last three scenarios"), "form": "WHOSE",
         }, COMPARISON),
         *options.offer(FlockSettings, {"seeds": "N", "seed": "N", "eps": "NUMBER"}),
     ],

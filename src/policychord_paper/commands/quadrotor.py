@@ -8,8 +8,7 @@ from rich import box
 from rich.table import Table
 
 from policychord.cli import Json, counted, emit, options, watching
-from policychord.cli.options import Shown
-from policychord.worlds.quadrotor.settings import Experiment, QuadrotorSettings, own_settings
+from policychord.worlds.quadrotor import Experiment, QuadrotorSettings, own_settings
 
 from .app import app
 
@@ -36,12 +35,14 @@ AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
     given=[
         *options.offer(QuadrotorSettings, {
             "composition.gate": "GATE", "composition.horizon": "HORIZON",
-            "composition.selection": Shown("ACTION", "mean"), "composition.margin": "NEWTON",
+            "composition.selection": options.Shown("ACTION", "mean"), "composition.margin": "NEWTON",
         }, "How they are composed"),
         *options.offer(QuadrotorSettings, {
-            "path": "PATH", "disturbance": Shown("WHERE", "centre"), "impulse": "NEWTON",
+            "path": "PATH", "disturbance": options.Shown("WHERE", "centre"), "impulse": "NEWTON",
         }, "The world"),
-        *options.offer(QuadrotorSettings, {"seeds": Shown("N", str(SEEDS)), "seed": "N", "composition.eps": "NUMBER"}),
+        *options.offer(QuadrotorSettings, {
+            "seeds": options.Shown("N", str(SEEDS)), "seed": "N", "composition.eps": "NUMBER",
+        }),
     ],
 )  # fmt: skip
 def _quadrotor_command(
