@@ -4,22 +4,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from ..choices.settings import ChoiceSettings, SimulatedChoices
 from . import options
 from .app import Pages, app
 from .options import Shown
-from .output import Json, aside, counted, emit
+from .output import Json, aside, command_line, counted, emit, tell
 from .progress import watching
 
 if TYPE_CHECKING:
     from ..choices import Choices, Plan, Reading
     from ..choices.effects import By
     from ..choices.tasks import Numbers
-    from ..runs.choices import ChoiceResult
 
 choices = typer.Typer(
     cls=Pages,
@@ -121,7 +117,7 @@ def _fit_command(
     from ..choices.models import KNOWN, OF_PAPER
     from ..choices.report import describe_learner
     from ..choices.tasks import describe_task
-    from ..runs.choices import ChoiceChecks, run_choices, write_choices
+    from ..runs.choices import ChoiceChecks, results_of, run_choices, write_choices
     from ..runs.compiled import keep_programs
     from ..runs.store import prepare
 
@@ -144,8 +140,14 @@ def _fit_command(
     with watching() as watch:
         result = run_choices(choices, plan, checks, watch)
         watch("writing and drawing", 3, 4)
-        files = write_choices(result, folder, settings.empirical_bayes, arviz, settings.draw_people)
-    _tell(result, folder, files, json, already=len(read))
+        results = results_of(result, settings.empirical_bayes, settings.draw_people)
+        files = write_choices(result, results, folder, arviz, command_line())
+    made = {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
+            "models": tuple(plan.everything), "reference": plan.reference}  # fmt: skip
+    notes = [*result.remarks[0 if json else len(read) :], *result.analysis.notes]
+    record = {"settings": made, "out": folder, "files": files, "notes": notes}
+    tell(json, results, record, f"Coefficients with their errors are in {folder / 'subjects.csv'}. Other models: "
+         "--also stickiness,lapse,chance adds these to the comparison, --models names others.")  # fmt: skip
 
 
 def _read(table: Path, given: ChoiceSettings) -> "Choices":
@@ -207,57 +209,6 @@ def _effects(choices: "Choices", text: str) -> "tuple[By, ...]":
         by += [kind for kind in CHECKS if kind == name]
         CHECKS[by[-1]](choices)
     return tuple(by)
-
-
-def _tell(fitted: "ChoiceResult", out: Path, files: list[Path], json: bool, already: int) -> None:
-    """Print the comparison with its warnings, or the record for programs; the first lines were said `already`."""
-    from ..choices import model_table, verdict
-    from ..runs.choices import numbers_of
-
-    choices, plan, result, examined = fitted[:4]
-    rows = model_table(result, examined).to_dict("records")
-    numbers = numbers_of(fitted, rows)
-    record = {
-        "command": "choices fit",
-        "settings": {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),
-                     "models": tuple(plan.everything), "reference": plan.reference},
-        "results": numbers, "out": out, "files": files,
-        "notes": [verdict(result, examined), *examined.warnings, *fitted.remarks, *result.notes],
-    }  # fmt: skip
-    emit(
-        json,
-        record,
-        *fitted.remarks[already:],
-        *result.notes,
-        _models(fitted, rows),
-        *(f"Warning: {line}" for line in examined.warnings),
-        verdict(result, examined),
-        *(line for line in numbers["held_out"] if line not in examined.warnings),
-        *numbers.get("effects", {"notes": []})["notes"],
-        "PXP: the probability that more people use this model than any other, allowing for chance. Held-out: mean ln p "
-        "of trials that the coefficients were not fitted to.",
-        f"Wrote {counted(len(files), 'file')} to {out}.",
-        f"Next: open {files[0]}; coefficients with their errors are in {out / 'subjects.csv'}. Other models: "
-        "--also stickiness,lapse,chance adds these to the comparison, --models names others.",
-    )
-
-
-def _models(fitted: "ChoiceResult", rows: list[dict[Any, Any]]) -> Table:
-    result, examined = fitted.analysis, fitted.examined
-    people = counted(len(examined.people), "person", "people")
-    trials = counted(int(result.trials.counts.sum()), "trial")
-    title = f"{result.trials.source}: {people}, {trials}, {result.link}"
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("model", "params", "log-lik.", "BIC", "accuracy", "held-out", "over chance", "PXP"):
-        table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
-    for row in rows:
-        sums = f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}"
-        fit = f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}"
-        gain = f"{row['over_chance']:+.3f} ± {row['error']:.3f}"
-        table.add_row(row["model"], str(row["parameters"]), *sums, *fit, gain, f"{row['PXP']:.4f}")
-    chance, each = float(examined.chance.sum()), f"{examined.chance_per_trial:.4f}"
-    table.add_row("(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "", each, "", "")
-    return table
 
 
 # ------------------------------------------------------------------------------------- simulate, fetch

@@ -14,7 +14,7 @@ from ..tracks.settings import NEEDS, USUAL, TrackPlan
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
-from .output import Json, counted, emit, screen
+from .output import Json, command_line, counted, emit, screen, tell
 from .output import table as shown_table
 from .progress import watching
 
@@ -137,29 +137,14 @@ def _fit_command(
 
     Writes a page, a summary and figures.
     """
-    from ..inference import comparison_table
     from ..runs.compiled import keep_programs
-    from ..runs.tracks import results_of, run_tracks
-    from ..tracks.rivals import ALONE
+    from ..runs.tracks import run_tracks
 
     plan, target = _plan_of(given), Path("out") / "tracks" if out is None else out
     keep_programs()
     with watching() as watch:
-        explained = run_tracks(files, plan, target, watch)
-    result = explained.verdict
-    heads, rows = comparison_table(result.comparison, ALONE)
-    table = Table(title=counted(result.decisions.size, "decision"), title_justify="left", box=box.SIMPLE_HEAD)
-    for head in heads:
-        table.add_column(head, justify="left" if head == "model" else "right")
-    for row in rows:
-        table.add_row(*row)
-    record = {
-        "command": "tracks fit", "settings": plan, "out": target, "files": explained.files,
-        "results": {**results_of(result), "cpu_seconds": explained.seconds, "megabytes": explained.megabytes},
-        "notes": [result.sentence, *explained.notes],
-    }  # fmt: skip
-    wrote = f"Wrote {counted(len(explained.files), 'file')} to {target}."
-    emit(json, record, table, result.sentence, *explained.notes, wrote, f"Next: open {explained.files[0]}.")
+        _, results, written = run_tracks(files, plan, target, watch, command_line())
+    tell(json, results, {"settings": plan, "out": target, "files": written})
 
 
 @tracks.command(

@@ -26,18 +26,22 @@ from ..tracks.simulate import Predicted, predict
 from ..tracks.verdict import Verdict, judge, plain_slopes
 from ..wording import in_words
 from .doctor import peak_megabytes
-from .page import Picture, write_page
+from .page import Picture, Results, write_results
 from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
-HEADLINES = {"re-weighting": "weights change with the situation", "constant weights": "constant weights are enough",
-             "cannot tell": "these data cannot tell", "no social force": "no social force is established",
-             "withheld": "no verdict"}  # fmt: skip
+HEADLINES = {
+    "re-weighting": "The weights of these forces change with the situation.",
+    "constant weights": "Constant weights of these forces are enough.",
+    "cannot tell": "These data cannot tell whether weights change.",
+    "no social force": "No social force is established.",
+    "withheld": "No verdict is given about these tracks.",
+}
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
 
 
-class _Explained(NamedTuple):
+class Explained(NamedTuple):
     """What a fit of tracks gave."""
 
     verdict: Verdict
@@ -47,8 +51,8 @@ class _Explained(NamedTuple):
     predicted: tuple[Predicted, ...]
     seconds: float
     megabytes: float | None  # the most memory that the process has held, where the system says
-    files: list[Path]
     notes: list[str]
+    plan: TrackPlan
 
 
 def read_track_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
@@ -82,8 +86,10 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
     return card, [*figures, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
 
 
-def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Explained:
-    """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
+def run_tracks(
+    files: Files, plan: TrackPlan, out: Path, watch: Watch, again: str = ""
+) -> tuple[Explained, Results, list[Path]]:
+    """Fit, compare, predict, and write the page, its figures and tables, and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load_motion(files, plan)
     every = decide(motion, plan.forces)
@@ -103,10 +109,13 @@ def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Expla
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     card = card_of(tracks, motion)
     watch("drawing and writing", 1, 2)
-    explained = _Explained(
-        verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin, peak_megabytes(), [], notes
-    )
-    return explained._replace(files=_write(explained, motion, plan, out))
+    explained = Explained(verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin,
+                          peak_megabytes(), notes, plan)  # fmt: skip
+    results = page_of(explained, motion)
+    written = write_results(out, results, again)
+    if agent is not None:
+        written.append(write_dataset(out / "fit.zarr", to_datatree(agent, 20, plan.seed)))
+    return explained, results, written
 
 
 def write_tracks(path: Path, tracks: Tracks) -> Path:
@@ -143,7 +152,42 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 # ---------------------------------------------------------------------------------------------- writing
 
 
-def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
+def page_of(explained: Explained, motion: Motion) -> Results:
+    """What stands on the page of tracks, and in the files beside it."""
+    verdict, found = explained.verdict, explained.verdict.model
+    columns, rows = comparison_table(verdict.comparison, ALONE)
+    estimates = estimates_of(found, verdict.decisions.block)
+    record = {
+        **results_of(verdict), "plan": explained.plan.model_dump(), "sentence": verdict.sentence,
+        "judged": _plain(verdict.judged), "model": found.model.name,
+        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
+                      for row in estimates],
+        "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
+                   for row in explained.slopes],
+        "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
+                      for measure in explained.predicted],
+        "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
+    }  # fmt: skip
+    card = _table(["", ""], [list(row) for row in describe(explained.card)])
+    details = [("How this was found", _verdict(explained)), ("Which forces?", _forces(explained))]
+    if explained.predicted:
+        details.append(("What the estimates predict", _predictions(explained.predicted)))
+    return Results(
+        kind="tracks fit", source=explained.card.source, verdict=HEADLINES[verdict.judged.call], columns=columns,
+        rows=rows, sentences=[verdict.sentence, " ".join(describe_comparison(verdict.comparison, reference=ALONE))],
+        warnings=[*explained.card.notes, *explained.notes],
+        estimates=(found.model.name, _estimates(verdict)), card=card, details=details,
+        pictures=_pictures(explained, motion), tables={"estimates.csv": _csv(estimates)}, record=record,
+    )  # fmt: skip
+
+
+def _csv(estimates: Sequence[tuple[str, float, float, float]]) -> str:
+    lines = [",".join([f'"{name}"', *(f"{value:.10g}" for value in values)]) for name, *values in estimates]
+    return "\n".join(["parameter,estimate,error,robust_error", *lines]) + "\n"
+
+
+def _pictures(explained: Explained, motion: Motion) -> dict[str, Picture]:
+    """Figures, those of the verdict first."""
     from ..tracks import figures as draw
 
     verdict = explained.verdict
@@ -151,8 +195,6 @@ def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) ->
     pictures: dict[str, Picture] = {
         "models": (draw_differences, (verdict.comparison, ALONE), "What each model predicts of decisions "
                    "that it had not seen, with bars of two standard errors over blocks."),
-        "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
-        "card": (draw.draw_card, (explained.card, motion), "The file itself."),
     }  # fmt: skip
     if judged.rank is not None:
         pictures["surrogates"] = (draw.draw_rank, (judged.rank,), "The gain of the judged gate on all decisions, among "
@@ -160,25 +202,14 @@ def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) ->
     if judged.call == "re-weighting" and found.model.name == judged.gate:
         names, weights, _ = weights_of(found, names_of(verdict.situations))
         pictures |= _pictures_of_weights(verdict, names, weights, motion)
+    pictures |= {
+        "card": (draw.draw_card, (explained.card, motion), "The file itself."),
+        "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
+    }
     if explained.predicted:
         pictures["predictions"] = (draw.draw_predicted, (explained.predicted,), "Groups that start where the data "
                                    "were, simulated with the estimates, and the data of the same seconds.")  # fmt: skip
-    record = {
-        "plan": plan.model_dump(), **results_of(verdict), "sentence": verdict.sentence, "judged": _plain(judged),
-        "model": found.model.name,
-        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
-                      for row in estimates_of(found, verdict.decisions.block)],
-        "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
-                   for row in explained.slopes],
-        "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
-                      for measure in explained.predicted],
-        "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
-    }  # fmt: skip
-    title = f"{explained.card.source}: {HEADLINES[judged.call]}"
-    written = [*write_page(out, title, _sections(explained), pictures), write_json(out / "tracks.json", record)]
-    if explained.agent is not None:
-        written.append(write_dataset(out / "fit.zarr", to_datatree(explained.agent, 20, plan.seed)))
-    return written
+    return pictures
 
 
 def _pictures_of_weights(
@@ -217,25 +248,11 @@ def results_of(verdict: Verdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sections(explained: _Explained) -> list[tuple[str, str]]:
-    """The sections of the page."""
-    sections = [
-        ("Do the weights change?", _verdict(explained)),
-        ("Which forces?", _forces(explained)),
-        ("Estimates", _estimates(explained.verdict)),
-        ("Card", _table(["", ""], [list(row) for row in describe(explained.card)])),
-    ]
-    if explained.predicted:
-        sections.append(("What the estimates predict", _predictions(explained.predicted)))
-    notes = [*explained.card.notes, *explained.notes]
-    return [*sections, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else sections
-
-
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(findings.table(columns, rows))
 
 
-def _verdict(explained: _Explained) -> str:
+def _verdict(explained: Explained) -> str:
     verdict, decisions, unit = explained.verdict, explained.verdict.decisions, explained.card.unit
     judged, layout, zones = verdict.judged, decisions.layout, decisions.layout.zones
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
@@ -247,11 +264,7 @@ def _verdict(explained: _Explained) -> str:
         f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
         f"{arena}{explained.seconds:.0f} s of processor time{memory}."
     )
-    columns, rows = comparison_table(verdict.comparison, ALONE)
-    table = _table(
-        [*columns, "what it says"],
-        [[*row, score.description] for row, score in zip(rows, verdict.comparison.scores, strict=True)],
-    )
+    table = _table(["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores])
     errors = (
         "Held out: nats per decision, under estimates without the decision's fold; errors over the "
         f"{PLURAL[decisions.held_out_by]}, which all individuals share. All models have the same own motion: "
@@ -262,11 +275,10 @@ def _verdict(explained: _Explained) -> str:
         [[name, f"±{100 * value:.0f}%" if np.isfinite(value) else "none"] for name, value in judged.power.items()],
     )
     moved = _table(["feature", "chi squared for each force"], [[name, f"{chi:.1f}"] for name, chi in judged.features])
-    sentences = " ".join(describe_comparison(verdict.comparison, reference=ALONE))
-    return "\n\n".join([verdict.sentence, sentences, how, table, errors, power, *([moved] if judged.features else [])])
+    return "\n\n".join([how, errors, table, power, *([moved] if judged.features else [])])
 
 
-def _forces(explained: _Explained) -> str:
+def _forces(explained: Explained) -> str:
     """What each force is worth in a plain weighted sum."""
     rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
     return _table(["force", "slope", "error", "error, clustered"], rows) + (
