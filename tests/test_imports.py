@@ -76,6 +76,7 @@ KEPT = {
         "inference/figures.py",
         "drawing.py",
         "runs/phase_maps.py",
+        "runs/policies.py",
         "worlds/*/figures.py",
         "tracks/figures.py",
     },

@@ -22,7 +22,7 @@ __all__ = ["app", "load_commands", "main", "screen"]
 # Where each command stands on the first page; one that another package adds names its panel itself.
 PANELS = {
     "Analyse your data": ("choices", "tracks", "fit"),
-    "Compose policies": ("studio", "flock", "quadrotor"),
+    "Compose policies": ("agents", "studio", "flock", "quadrotor"),
     "The paper": ("reproduce", "compare"),
     "Many runs": ("sweep",),
     "This machine": ("doctor",),
@@ -93,10 +93,11 @@ app = typer.Typer(
     epilog="""[bold]Start here[/]
   policychord choices fit choices.csv  I have choices: which model?
   policychord tracks fit fish.csv      I have tracks: which forces?
-  policychord studio                   I have policies: see them weighed
+  policychord agents fit policies.csv  I have policies: which weights?
+  policychord studio                   see all of it in the browser
   policychord reproduce                I want the paper: its claims, 4 minutes
   policychord doctor                   is everything there that is needed?
-No data yet?  choices simulate  and  tracks simulate  write some to try.
+No data yet?  choices simulate,  tracks simulate  and  agents simulate  write some.
 
 Every command explains itself with --help, and takes --json for programs.
 Tab completion for your shell:  policychord --install-completion""",
