@@ -192,17 +192,7 @@ def judged(fit: Analysis) -> str:
 
 def compared_cells(fit: Analysis, examined: Examination) -> tuple[list[str], list[list[str]]]:
     """(columns, rows) of the table of models, as text."""
-    columns = [
-        "model",
-        "parameters",
-        "log-likelihood",
-        "BIC",
-        "accuracy",
-        "held out",
-        "over chance",
-        "frequency",
-        "PXP",
-    ]
+    columns = ["model", "params", "log-lik.", "BIC", "accuracy", "held out", "over chance", "PXP"]
     rows = [
         [row["model"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}",
          f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}", f"{row['over_chance']:+.3f} ± {row['error']:.3f}",
@@ -521,6 +511,9 @@ def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -
         f"{fit.ours.composition.distance.max():.1e} of the optimal one (certified_distance, summed over primitives)."
     )  # fmt: skip
     return "\n".join([
+        "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
+        "errors; `--effects` and `--empirical-bayes` take that away):", "",
+        *_markdown(coefficients[coefficients["model"] == only] if only else coefficients), "",
         "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, with a prior so weak that it only "
         "matters where there is no maximum, and with standard errors and 95 % intervals from the curvature, named by "
         "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first "
@@ -538,17 +531,13 @@ def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -
         *(f"- {name}: of {len(model.subjects)} people {', '.join(counts)}."
           for name, model in fit.models.items() if only in ("", name)
           if (counts := [f"{int(values.sum())} `{flag}`" for flag, values in flags_of(model).items() if values.any()])),
-        "",
-        "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
-        "errors; `--effects` and `--empirical-bayes` take that away):", "",
-        *_markdown(coefficients[coefficients["model"] == only] if only else coefficients),
     ])  # fmt: skip
 
 
 def _markdown(table: pd.DataFrame) -> list[str]:
     def cell(value: Any) -> str:
-        if not isinstance(value, float):
-            return str(value)
+        if not isinstance(value, float) or np.isnan(value):
+            return "-" if isinstance(value, float) else str(value)
         return f"{value:.2f}" if abs(value) >= 100 else f"{value:.4f}"
 
     rows = [" | ".join(map(cell, row)) for row in table.itertuples(index=False)]

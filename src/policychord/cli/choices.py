@@ -119,13 +119,14 @@ def _fit_command(
     from ..choices.tasks import describe_task
     from ..runs.choices import ChoiceChecks, results_of, run_choices, write_choices
     from ..runs.compiled import keep_programs
+    from ..runs.progress import parts
     from ..runs.store import prepare
 
     settings: ChoiceSettings = options.settle(given)
-    parts = _words(settings.primitives)
-    for name in parts:
+    named = _words(settings.primitives)
+    for name in named:
         remedy = f"there are {', '.join(KNOWN)}"
-        options.require(name in KNOWN or parts == (OF_PAPER,), "--primitives", repr(name), remedy)
+        options.require(name in KNOWN or named == (OF_PAPER,), "--primitives", repr(name), remedy)
     # all that is wrong with the table is said before anything is written
     choices = _read(table, settings)
     plan, arviz = _plan(choices, settings), settings.arviz
@@ -138,8 +139,9 @@ def _fit_command(
     keep_programs()
     checks = ChoiceChecks(settings.recover, settings.cross_validate, settings.ppc, by)
     with watching() as watch:
-        result = run_choices(choices, plan, checks, watch)
-        watch("writing and drawing", 3, 4)
+        fitting, writing = parts(watch, 3.0, 1.0)
+        result = run_choices(choices, plan, checks, fitting)
+        writing("writing and drawing", 0, 1)
         results = results_of(result, settings.empirical_bayes, settings.draw_people)
         files = write_choices(result, results, folder, arviz, command_line())
     made = {"task": choices.task, "link": plan.link, "eps": plan.eps, "primitives": tuple(plan.primitives),

@@ -20,6 +20,7 @@ from ..choices.predictive import (
 )
 from ..inference import ModelRecovery, describe_comparison, draw_differences
 from .page import Picture, Results, write_results
+from .progress import parts
 from .store import remove_results, write_dataset
 
 CAPTIONS = {
@@ -76,25 +77,31 @@ class ChoiceResult(NamedTuple):
 
 def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch) -> ChoiceResult:
     """Fit every model to every person, and run the checks that were asked for."""
-    watch("fitting models to every person", 0, 4)
+    composes = plan.composes
+    planted = composes and "RU" in plan.everything[plan.reference].coefficients
+    fitting, checking, controls, recovering, others_of, predicting, affecting, planting = parts(
+        watch, 4.0, 1.6, 0.3 * composes, 40.0 * asked.recover, 4.0 * asked.cross_validate, 6.0 * asked.ppc,
+        4.0 * bool(asked.effects), 12.0 * planted,
+    )  # fmt: skip
+    fitting("fitting models to every person", 0, 1)
     result = analyse(choices, plan=plan)
-    watch("held-out predictions", 1, 4)
+    checking("held-out predictions", 0, 1)
     examined = checks.examine(choices, result, plan)
-    watch("fitting controls", 2, 4)
     rivals = None
-    if plan.composes:
+    if composes:
+        controls("fitting controls", 0, 1)
         known = result.models[plan.reference]
         rivals = fit_rivals(result.trials, plan.link, plan.eps, plan=plan, known=known)
-    recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
-    others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
+    recovered = checks.recover(choices, plan, result.models, progress=recovering) if asked.recover else None
+    others = checks.predict_others(plan, result.trials, progress=others_of) if asked.cross_validate else None
     predicted = sequences = None
     if asked.ppc:
         predicted = check_predictions(plan.everything, result.models, result.trials)
-        sequences = predict_sequences(choices, plan, result.models, result.trials, progress=watch)
-    effects = fit_effects(choices, plan, result.trials, asked.effects, watch) if asked.effects else ()
+        sequences = predict_sequences(choices, plan, result.models, result.trials, progress=predicting)
+    effects = fit_effects(choices, plan, result.trials, asked.effects, affecting) if asked.effects else ()
     return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted,
                         report.remarks_on(choices, plan, result), sequences, effects,
-                        plant_attitudes(choices, plan, result, progress=watch))  # fmt: skip
+                        plant_attitudes(choices, plan, result, progress=planting))  # fmt: skip
 
 
 def results_of(fitted: ChoiceResult, shrunk: bool = False, individuals: bool = False) -> Results:

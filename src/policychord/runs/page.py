@@ -39,7 +39,7 @@ class PageFigure(NamedTuple):
 
 
 RECORD = "results.json"
-FRONT = 3  # figures that stand beside the table
+FRONT = 2  # figures that stand beside the table
 _NUMBER = re.compile(r"[-+]?[\d.,]+(?:[^a-z]*|e[-+]?\d+)$|$")
 TEMPLATES = Path(__file__).parent / "templates"
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
@@ -147,7 +147,7 @@ class Results(NamedTuple):
     estimates: tuple[str, str]  # the model that was judged, and its numbers in Markdown
     card: str  # the data, in Markdown
     details: Sequence[tuple[str, str]]  # headings, and what stands below them in Markdown
-    pictures: Mapping[str, Picture]  # the first three stand beside the table
+    pictures: Mapping[str, Picture]  # the first two stand beside the table
     tables: Mapping[str, str]  # names of files, and their text
     record: Mapping[str, Any]  # all of it as data
     cited: Sequence[str] = ()  # besides the method

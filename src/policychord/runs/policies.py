@@ -181,7 +181,7 @@ def results_of(found: Composed) -> Results:
                    "policy with the lowest expected cost in each state; composing also keeps actions spread."],
         warnings=warnings_of(table, found.posed, weights),
         estimates=("weights of the composed agent", "\n".join(findings.table(columns, shown))),
-        card="\n".join(findings.table(["", ""], [list(row) for row in describe_table(table)])),
+        card="\n".join(findings.table(["what", "how much"], [list(row) for row in describe_table(table)])),
         details=[], pictures={"weights": (draw_weights, (table, weights), "Weights of the policies in every state."),
                               "costs": (draw_costs, (found.costs,), "Expected cost of an action, over all states.")},
         tables={"weights.csv": "\n".join(lines) + "\n"},

@@ -27,6 +27,7 @@ from ..tracks.verdict import Verdict, judge, plain_slopes
 from ..wording import in_words
 from .doctor import peak_megabytes
 from .page import Picture, Results, write_results
+from .progress import parts
 from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {
@@ -95,11 +96,13 @@ def run_tracks(
     every = decide(motion, plan.forces)
     decisions = thin(every, plan.most)
     prepare(out)
-    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed, progress=watch)
+    *judging, composing, simulating, drawing = parts(watch, 4.0, 2.0, 0.7 * plan.surrogates, 1.0, 0.5, 1.0)
+    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed,
+                    progress=lambda words, done, _: judging[done](words, 0, 1))  # fmt: skip
     agent, predicted, notes = None, tuple[Predicted, ...](), list[str]()
     if verdict.judged.call == "re-weighting" and verdict.judged.gate in (GATED, GATED_SUM):
-        agent = fit_agent(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
-        watch("simulating groups with the estimates", 0, 2)
+        agent = fit_agent(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=composing)
+        simulating("simulating groups with the estimates", 0, 1)
         try:
             predicted = predict(motion, decisions, agent.theta, plan.forces, groups=plan.groups,
                                 seconds=plan.seconds, seed=plan.seed)  # fmt: skip
@@ -108,7 +111,7 @@ def run_tracks(
     if decisions.size < every.size:
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     card = card_of(tracks, motion)
-    watch("drawing and writing", 1, 2)
+    drawing("drawing and writing", 0, 1)
     explained = Explained(verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin,
                           peak_megabytes(), notes, plan)  # fmt: skip
     results = page_of(explained, motion)
@@ -168,7 +171,7 @@ def page_of(explained: Explained, motion: Motion) -> Results:
                       for measure in explained.predicted],
         "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
     }  # fmt: skip
-    card = _table(["", ""], [list(row) for row in describe(explained.card)])
+    card = _table(["what", "how much"], [list(row) for row in describe(explained.card)])
     details = [("How this was found", _verdict(explained)), ("Which forces?", _forces(explained))]
     if explained.predicted:
         details.append(("What the estimates predict", _predictions(explained.predicted)))
