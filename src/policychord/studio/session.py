@@ -33,6 +33,7 @@ class Session:
         self._closed = threading.Event()
         self._lost = 0  # messages that were dropped since the browser was last told
         self._hidden = False
+        self._number: Any = None  # of the last message, as the browser counts them
         self.thread = threading.Thread(target=self._run, name=f"studio-{page.name}", daemon=True)
 
     def start(self) -> None:
@@ -94,17 +95,22 @@ class Session:
                 if page.settled(state):
                     continue
                 state, frame = page.frame(state)
+                idle = False
+                if frame is None:
+                    continue
                 ends.append(time.monotonic())
                 while ends[-1] - ends[0] > RATE_WINDOW:
                     ends.popleft()
                 rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else 0.0
                 self._send_frame(frame.part, pack(frame._replace(header={**frame.header, "fps": round(rate, 1)})))
             except Exception as error:  # this problem cannot be computed, the next one may
-                self._send_error(error)
+                self._send_error(error, failed=True)
+                idle = True
                 continue
-            # a late frame may be caught up with, but not more than one
-            due, idle = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND), False
-            self._closed.wait(due - ends[-1])
+            if page.moves:
+                # a late frame may be caught up with, but not more than one
+                due = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND)
+                self._closed.wait(due - ends[-1])
 
     def _wait_for_messages(self, idle: bool) -> list[str]:
         """Messages since the last call; `idle` waits for at least one."""
@@ -128,6 +134,7 @@ class Session:
 
     def _apply(self, state: Any, text: str) -> Any:
         message = read_message(text)
+        self._number = message.get("number")
         if "set" in message:
             state = self._page.change(state, message["set"])
         if "act" in message:
@@ -140,16 +147,16 @@ class Session:
         return state
 
     def _settings(self, state: Any) -> str:
-        return as_json({"kind": "settings", **self._page.describe(state)})
+        return as_json({"kind": "settings", "number": self._number, **self._page.describe(state)})
 
-    def _send_error(self, error: Exception) -> None:
+    def _send_error(self, error: Exception, failed: bool = False) -> None:
         """What is wrong, in the page's words; an exception that no page means to raise is shown in the terminal."""
         text = str(error)
         if not isinstance(error, ValueError):
             traceback.print_exception(error)
             text = f"The studio could not do this ({type(error).__name__}: {text[:200]}). The terminal shows where."
         readable = text.encode("utf-8", "replace").decode()
-        self._send_text(as_json({"kind": "error", "message": readable[:LONGEST_ERROR]}))
+        self._send_text(as_json({"kind": "error", "message": readable[:LONGEST_ERROR], "failed": failed}))
 
     def _send_text(self, text: str) -> None:
         with self._changed:

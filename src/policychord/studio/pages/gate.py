@@ -6,13 +6,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..._types import Watch
 from ...core.circuit import circuit
 from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import AnyProblem, energy, problem
 from ...core.regularisers import Tsallis
 from ...core.stability import TimeScales, circuit_stability, time_scales
-from ..inputs import Input, changed, check_names, describe_inputs, values_of
+from ..inputs import Input, changed, check_names, describe_inputs, inputs_of, values_of
+from ..jobs import Job, pursue
 from ..wire import Frame
 from .base import Page
 
@@ -88,9 +90,11 @@ class _Gate(NamedTuple):
 
     settings: _GateSettings
     left: tuple[str, ...]
+    job: Job | None = None  # flow and circuit, whose first programs take seconds to compile
 
 
-PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
+# What is seen first comes first, and what each part does not depend on.
+PARTS = {"gate": ("start_1", "start_2", "tau", "ladder"), "flow": ("ladder",), "circuit": ()}
 
 
 def _gate_problem(settings: _GateSettings) -> AnyProblem:
@@ -148,7 +152,7 @@ def _equilibrium_frame(settings: _GateSettings) -> Frame:
     return Frame("gate", header, arrays)
 
 
-def _flow_frame(settings: _GateSettings) -> Frame:
+def _flow_frame(watch: Watch, settings: _GateSettings) -> Frame:
     """The flow from where it was clicked: it only loses energy."""
     posed = _gate_problem(settings)
     path = flow(posed, HORIZON * settings.tau, _start(settings), settings.tau, SAVED)
@@ -158,7 +162,7 @@ def _flow_frame(settings: _GateSettings) -> Frame:
     })  # fmt: skip
 
 
-def _circuit_frame(settings: _GateSettings) -> Frame:
+def _circuit_frame(watch: Watch, settings: _GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
     posed, ladder = _gate_problem(settings), _scales(settings)
     verdict = circuit_stability(posed, ladder)
@@ -211,33 +215,38 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
     check_names(INPUTS, changes)
     settings = changed(state.settings, changes, INPUTS)
-    return state if settings == state.settings else _Gate(settings, PARTS)
+    return state if settings == state.settings else state._replace(settings=settings, left=tuple(PARTS))
 
 
-def _frame(state: _Gate) -> tuple[_Gate, Frame]:
-    make = {"gate": _equilibrium_frame, "flow": _flow_frame, "circuit": _circuit_frame}
+def _frame(state: _Gate) -> tuple[_Gate, Frame | None]:
     part, *left = state.left
-    try:
-        return state._replace(left=tuple(left)), make[part](state.settings)
-    except ValueError as error:
-        # what cannot be integrated is said where it would be drawn, and the rest is drawn all the same
-        if part == "gate":
-            raise
-        return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
+    if part == "gate":
+        frame = _equilibrium_frame(state.settings)
+    else:
+        job, ended = pursue(state.job, _flow_frame if part == "flow" else _circuit_frame, state.settings)
+        if not ended:
+            return state._replace(job=job), None
+        try:
+            frame = job.result()
+        except ValueError as error:  # what cannot be integrated is said where it would be drawn
+            frame = Frame(part, {"fault": str(error)}, {})
+    header = {**frame.header, **inputs_of(values_of(INPUTS, state.settings), PARTS[part])}
+    return state._replace(left=tuple(left), job=None), frame._replace(header=header)
 
 
 def _describe(state: _Gate) -> dict[str, Any]:
     now, default = (values_of(INPUTS, settings) for settings in (state.settings, _GateSettings()))
-    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings)}
+    idle = {} if _sparse(state.settings) else {"alpha": "The entropy has no order: choose Tsallis first."}
+    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings), "idle": idle}
 
 
 GATE = Page(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([_GateSettings], INPUTS),
-    begin=lambda: _Gate(_GateSettings(), PARTS),
+    begin=lambda: _Gate(_GateSettings(), tuple(PARTS)),
     change=_change,
-    restart=lambda state: _Gate(_GateSettings(), PARTS),
+    restart=lambda state: state._replace(settings=_GateSettings(), left=tuple(PARTS)),
     describe=_describe,
     frame=_frame,
     settled=lambda state: not state.left,

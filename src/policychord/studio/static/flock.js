@@ -121,8 +121,8 @@ export function mount(root, studio) {
     const step = Math.max(1, Math.floor(series.time.length / 400));
     const thin = (values) => values.filter((_, i) => i % step === 0);
     charts.lines(slot("plot"), [
-      { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.primitives[0] },
-      { name: "milling", x: thin(series.time), y: thin(series.milling), colour: colours.primitives[1] },
+      { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.orders[0] },
+      { name: "milling", x: thin(series.time), y: thin(series.milling), colour: colours.orders[1] },
     ], { x: "time, s", y: "order", range: [0, 1.03] });
   }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._types import Watch
 from ....choices.checks import Examination, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
 from ....choices.data import as_csv
@@ -84,15 +85,19 @@ def _table_of(state: State) -> dict[str, Any]:
             "ours": {name: taken.get(name, "") for name in names}}  # fmt: skip
 
 
-def progress_frame(fitting: Fitting) -> Frame:
+def progress_frame(fitting: Fitting, stopped: bool = False) -> Frame:
+    """How far the fits are; `computing` names the parts that wait for them."""
     done, count = len(fitting.fits), len(fitting.plan.models)
     words = "Weighing the primitives at every trial, comparing the models"
-    if fitting.waiting:
+    if stopped:
+        words = f"Stopped: {done} of {count} models are fitted"
+    elif fitting.waiting:
         words = f"Fitting {fitting.waiting[0]} to {len(fitting.people)} people, model {done + 1} of {count}"
-    return Frame("progress", {"words": words, "done": done, "of": count + 1}, {})
+    header = {"words": words, "done": done, "total": count + 1, "computing": ["group", "person"], "stopped": stopped}
+    return Frame("progress", header, {})
 
 
-def group_frame(state: State, analysis: Analysis) -> Frame:
+def group_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
     selection, against = analysis.everything.selection, analysis.ours.against_reference
     models = [
@@ -105,11 +110,11 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
     ]  # fmt: skip
     best = selection.responsibilities.argmax(1)
     names = list(analysis.models)
-    examined = _examine_uploaded(state, analysis)
+    examined = _examine(fitting, analysis) if uploaded else None
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis, examined),
         "warnings": [] if examined is None else list(examined.warnings),
-        "groups": list(describe_groups(state.fitting.choices, analysis)),
+        "groups": list(describe_groups(fitting.choices, analysis)),
         "reference": analysis.ours.reference,
         "against_reference": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
         "subjects": analysis.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
@@ -122,17 +127,14 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
                                    "responsibilities": selection.responsibilities})  # fmt: skip
 
 
-def _examine_uploaded(state: State, analysis: Analysis) -> Examination | None:
+def _examine(fitting: Fitting, analysis: Analysis) -> Examination:
     """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
-    if state.upload is None:
-        return None
-    return examine(state.fitting.choices, analysis, state.view.plan(state.fitting.choices.task))
+    return examine(fitting.choices, analysis, fitting.plan)
 
 
-def recovery_frame(state: State, analysis: Analysis) -> Frame:
+def recovery_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """People simulated by every fitted model on this task, and fitted again: what can be found?"""
-    plan = state.view.plan(state.fitting.choices.task)
-    again = recover(state.fitting.choices, plan, analysis.models, cohorts=1)
+    again = recover(fitting.choices, fitting.plan, analysis.models, cohorts=1, progress=watch)
     header = {
         "models": list(again.models), "best": again.people.tolist(),
         "coefficients": [
@@ -144,10 +146,9 @@ def recovery_frame(state: State, analysis: Analysis) -> Frame:
     return Frame("recovery", header, {})
 
 
-def ppc_frame(state: State, analysis: Analysis) -> Frame:
+def ppc_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """Do the fitted models repeat, stay, shift and find the best arm as often as these people do?"""
-    plan = state.view.plan(state.fitting.choices.task)
-    checked = check_predictions(plan.everything, analysis.models, analysis.trials)
+    checked = check_predictions(fitting.plan.everything, analysis.models, analysis.trials)
     rows = [("people", checked.observed), *zip(checked.models, checked.expected, strict=True)]
     header = {
         "statistics": list(checked.statistics),
@@ -192,13 +193,12 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
     return Frame("person", header, arrays)
 
 
-def report_page(state: State, analysis: Analysis) -> str:
+def report_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """What `policychord choices fit` writes to a folder, in one page that fetches nothing."""
     from ....choices import figures  # matplotlib takes a second
 
-    choices = state.fitting.choices
-    plan = state.view.plan(choices.task)
-    examined = _examine_uploaded(state, analysis)
+    choices, plan = fitting.choices, fitting.plan
+    examined = _examine(fitting, analysis) if uploaded else None
     known = analysis.models[plan.reference]
     rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
     (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
@@ -216,12 +216,13 @@ def report_page(state: State, analysis: Analysis) -> str:
     )
     words = "".join(f"<h2>{escape(heading)}</h2>{markdown(text)}" for heading, text in rest)
     title = escape(title_of(analysis))
-    return (
+    page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style></head>'
         f"<body><h1>{title}</h1>{markdown(first)}{drawn}{words}<h2>Tables</h2><p>As files, inside this page:</p>"
         f"<ul>{links}</ul></body></html>\n"
     )
+    return Frame("report", {"html": page}, {})
 
 
 def _svg(draw: Any, analysis: Analysis) -> bytes:
