@@ -122,9 +122,7 @@ def test_a_file_can_be_dropped_and_taken_away_as_report_data_and_python(visit, t
         page.get_by_role("button", name="Figure").click()
     assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     page.get_by_role("button", name="Python").click()
-    expect(page.get_by_role("dialog").locator("code")).to_contain_text(
-        "read_choices('mine.csv', None)"
-    )
+    expect(page.get_by_role("dialog").locator("code")).to_contain_text("read_choices('mine.csv', None)")
 
 
 def test_people_trials_and_settings_change_what_is_shown(visit):

@@ -2,15 +2,23 @@
 
 import threading
 
+import pandas as pd
 import pytest
 from playwright.sync_api import expect
 
-from policychord.studio.jobs import Job, Stopped, pursue
+from policychord.choices.data import as_table
+from policychord.choices.simulate import synthetic
+from policychord.studio.jobs import Job, StoppedError, pursue
 from policychord.studio.pages import gate
+from policychord.studio.pages.choices import CHOICES, page
 from policychord.studio.pages.gate import GATE, _GateSettings
+from policychord.studio.uploads import Upload
+from tests.cli.command import here
 
 from .browsing import loaded, needs_browser
 from .serving import wait_until
+
+__all__ = ["here"]
 
 # In every picture: what the inputs show, and the weights and the proof that can be seen.
 RECORD = """() => { window.seen = [];
@@ -112,9 +120,67 @@ def test_a_job_that_nobody_waits_for_stops_at_its_next_step():
     assert (same, ended) == (job, False)  # jobs do not pile up
     go_on.set()
     wait_until(job.ended)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         job.result()
     job, _ = pursue(job, work, "second")
     wait_until(job.ended)
     assert (job.result(), isinstance(job, Job)) == ("second", True)
     assert steps == [("first", 0), *(("second", step) for step in range(3))]
+
+
+def fitted(state, until):
+    """The state when a part was drawn, and the frames until then."""
+    frames = []
+    while not frames or frames[-1].part != until:
+        state, frame = CHOICES.frame(state)
+        frames += [] if frame is None else [frame]
+    return state, frames
+
+
+def test_fits_can_be_stopped_and_go_on(monkeypatch):
+    """One model is fitted after another; between them a message is answered."""
+    may_go_on, fit = threading.Event(), page.fit_next
+    monkeypatch.setattr(page, "fit_next", lambda watch, fitting: (may_go_on.wait(60), fit(watch, fitting))[1])
+    state = CHOICES.change(CHOICES.begin(), {"subjects": 4, "blocks": 2})
+    state, _ = fitted(state, "progress")
+    state, nothing = CHOICES.frame(state)
+    assert nothing is None
+    state, frames = fitted(CHOICES.act(state, {"cancel": True}), "progress")
+    assert frames[-1].header["stopped"]
+    assert CHOICES.settled(state)
+    may_go_on.set()
+    state, frames = fitted(CHOICES.act(state, {"cancel": False}), "group")
+    assert frames[-1].header["of"]["subjects"] == 4
+    assert state.analysis is not None
+
+
+def test_a_table_is_measured_as_the_command_measures_it(tmp_path, here):
+    """A table of Experiment 2 had other probabilities here (.274) than by `choices fit` (.268)."""
+    path, out = tmp_path / "two.csv", tmp_path / "out"
+    as_table(synthetic("2", 5, blocks=3, seed=1)).to_csv(path, index=False)
+    assert here("choices", "fit", path, "--out", out, "--json").code == 0
+    models = pd.read_csv(out / "models.csv")
+    upload = Upload(path.name, path.read_bytes())
+    _, frames = fitted(CHOICES.act(CHOICES.begin(), {"file": upload}), "group")
+    shown = {model["name"]: model["pxp"] for model in frames[-1].header["models"]}
+    column = next(name for name in models if name.lower() == "pxp")
+    of_command = dict(zip(models.iloc[:, 0], models[column], strict=True))
+    for name, pxp in shown.items():
+        assert pxp == pytest.approx(of_command[name], abs=1e-4), name
+
+
+@needs_browser
+def test_on_a_phone_the_inputs_stand_beside_what_they_change(visit):
+    page = visit("gate")
+    page.set_viewport_size({"width": 390, "height": 844})
+    loaded(page)
+    expect(page.locator("#control-eps")).to_be_hidden()
+    page.get_by_text("Controls", exact=True).click()
+    page.locator('[data-slot="proof"]').evaluate("node => node.scrollIntoView({ block: 'start' })")
+    page.mouse.wheel(0, -200)
+    expect(page.locator("#control-eps")).to_be_in_viewport()
+    expect(page.locator('[data-slot="bars"]')).to_be_in_viewport()
+    before = page.locator('[data-slot="bars"] output').first.inner_text()
+    page.locator("#control-eps").fill("5")
+    page.locator("#control-eps").press("Enter")
+    expect(page.locator('[data-slot="bars"] output').first).not_to_have_text(before)

@@ -1,15 +1,19 @@
 """Long computations in threads of their own: a page answers messages meanwhile, and drops what nobody waits for."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import Any
 
+from .memory import release_memory
+
+LONG = 1.0  # s, after which a job has probably compiled something
 PATIENCE = 0.02  # s that a page waits for an answer before it looks for messages
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """Raised inside a job that was stopped, at its next step."""
 
 
@@ -25,14 +29,17 @@ class Job:
 
     def _run(self) -> None:
         function, *arguments = self._work
+        begun = time.monotonic()
         try:
             self._later.set_result(function(self._watch, *arguments))
         except BaseException as error:
             self._later.set_exception(error)
+        if time.monotonic() - begun > LONG:
+            release_memory()
 
     def _watch(self, words: str, done: int, total: int) -> None:
         if self._stopped.is_set():
-            raise Stopped
+            raise StoppedError
         self.progress = words, done, total
 
     def stop(self) -> None:

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from .memory import release_memory
 from .pages.base import FRAMES_PER_SECOND, Page
 from .uploads import Uploads
 from .wire import as_json, pack, read_message
 
+REST = 2.0  # seconds without a message, after which memory is given back
 RATE_WINDOW = 2.0  # seconds over which frames are counted
 LONGEST_QUEUE = 256  # messages that may wait; of more, the oldest are dropped
 LONGEST_ERROR = 500  # characters
@@ -115,8 +117,11 @@ class Session:
     def _wait_for_messages(self, idle: bool) -> list[str]:
         """Messages since the last call; `idle` waits for at least one."""
         with self._changed:
+            rests: float | None = REST
             while idle and not self._received and not self._closed.is_set():
-                self._changed.wait()
+                if not self._changed.wait(rests) and rests is not None:
+                    release_memory()
+                    rests = None
             messages = list(self._received)
             self._received.clear()
             return messages

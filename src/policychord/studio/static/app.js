@@ -97,6 +97,7 @@ function enter({ name, settings: wanted }) {
       if (message.number === number && !scheduled) pending = {};
       controls.show(settings(), message.defaults, message.idle ?? {});
       states.settings(settings());
+      page.settings?.();
       if (message.kind === "settings") {
         wanted = Object.fromEntries(Object.entries(message.settings).filter(([k, v]) => v !== message.defaults[k] || k === "scenario"));
         writeAddress(name, message.settings, message.defaults);

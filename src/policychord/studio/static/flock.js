@@ -162,7 +162,6 @@ export function mount(root, studio) {
       // of frames that come faster than the screen shows them, only the last is drawn
       if (!scheduled) { scheduled = true; requestAnimationFrame(show); }
     },
-    settings() {},
     recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); file.recolour(); },
     canvases: () => (file.active() ? file.canvases() : [plane.canvas, triangle.canvas]),
     data: () => (file.active() ? file.data() : { now, series }),

@@ -194,7 +194,6 @@ export function mount(root, studio) {
       if (one.part === "flow") { frames.flow = one; drawSimplex(); if (layer === "energy") drawChart(); }
       if (one.part === "circuit") { frames.circuit = one; describeCircuit(); drawChart(); }
     },
-    settings() {},
     recolour() { colours = tokens(); relief = null; drawActions(); drawSimplex(); drawChart(); },
     canvases: () => [actions.canvas, triangle.canvas],
     data: () => frames,

@@ -1,9 +1,7 @@
 """What the page draws: the data, the group, one person, and the report to take away."""
 
-import base64
-import io
-from collections.abc import Callable
-from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -11,41 +9,16 @@ import numpy as np
 from ...._types import Watch
 from ....choices.checks import Examination, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
-from ....choices.data import as_csv
 from ....choices.predictive import check_predictions
-from ....choices.report import (
-    describe_groups,
-    model_table,
-    remarks_on,
-    sections,
-    subject_table,
-    title_of,
-    verdict,
-    weight_table,
-)
+from ....choices.report import describe_groups, remarks_on, verdict
 from ....choices.simulate import SYNTHETIC
 from ....choices.tables import NAMES, NEEDED, DataError, guess_columns, header_of, parse_columns
 from ....choices.tasks import describe_task
-from ....runs.page import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame
 from .state import Fitting, State
 
 MOST_COLUMNS = 200  # that a page lists to choose from
-
-_STYLE = """
-:root { color-scheme: light; }
-body { max-width: 52rem; margin: 2.5rem auto 4rem; padding: 0 1.2rem; color: #1c1e21; background: #fff;
-  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
-h1, h2 { font-family: Charter, "Iowan Old Style", Palatino, Georgia, "Liberation Serif", serif; line-height: 1.2; }
-h2 { margin-top: 2.4rem; }
-table { display: block; max-width: 100%; overflow-x: auto; border-collapse: collapse; font-size: .92rem; }
-th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #dfe1e4; text-align: left; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
-th { white-space: normal; vertical-align: bottom; }
-img { max-width: 100%; height: auto; }
-a { color: #0b5394; }
-"""
 
 
 def data_frame(state: State) -> Frame:
@@ -194,44 +167,13 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
 
 
 def report_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
-    """What `policychord choices fit` writes to a folder, in one page that fetches nothing."""
-    from ....choices import figures  # matplotlib takes a second
+    """The page that `policychord choices fit` writes."""
+    from ....runs.choices import ChoiceResult, write_choices  # matplotlib takes a second
 
     choices, plan = fitting.choices, fitting.plan
-    examined = _examine(fitting, analysis) if uploaded else None
-    known = analysis.models[plan.reference]
+    known, remarks = analysis.models[plan.reference], remarks_on(choices, plan, analysis)
     rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
-    (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
-    tables: dict[str, Callable[..., Any]] = {"models.csv": model_table, "subjects.csv": subject_table,
-                                             "weights.csv": weight_table}  # fmt: skip
-    links = "".join(
-        f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(analysis)).encode())}">{name}</a></li>'
-        for name, table in tables.items()
-    )
-    shown = {"Protected exceedance probability of every model": figures.comparison,
-             "Weights in the course": figures.weights}  # fmt: skip
-    drawn = "".join(
-        f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, analysis))}"></figure>'
-        for alt, draw in shown.items()
-    )
-    words = "".join(f"<h2>{escape(heading)}</h2>{markdown(text)}" for heading, text in rest)
-    title = escape(title_of(analysis))
-    page = (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style></head>'
-        f"<body><h1>{title}</h1>{markdown(first)}{drawn}{words}<h2>Tables</h2><p>As files, inside this page:</p>"
-        f"<ul>{links}</ul></body></html>\n"
-    )
-    return Frame("report", {"html": page}, {})
-
-
-def _svg(draw: Any, analysis: Analysis) -> bytes:
-    from ....drawing import save, styled
-
-    target = io.BytesIO()
-    save(styled(draw, analysis), target, format="svg", metadata={"Date": None})
-    return target.getvalue()
-
-
-def _uri(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    result = ChoiceResult(choices, plan, analysis, _examine(fitting, analysis), rivals, None, None, None, remarks)
+    with TemporaryDirectory(prefix="policychord-") as folder:
+        write_choices(result, Path(folder), shrunk=False, arviz="", individuals=False)
+        return Frame("report", {"html": (Path(folder) / "report.html").read_text(encoding="utf-8")}, {})
