@@ -33,6 +33,7 @@ install_import_hook(
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)  # half of what is left; numba's kernels are as ever
 keep_programs()  # what another worker, or the last run, compiled is loaded
+gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live on: to look at them all took a sixth of it
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
