@@ -16,7 +16,7 @@ from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.inference import decisions, findings, likelihoods, optimise, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
-from policychord.runs.page import render_page
+from policychord.runs.page import render_results
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
 
 D, N = 24, 3
@@ -430,15 +430,15 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
     found = run_fit(plan, out, stop_at("comparing: a alone"), entry="tests.inference.test_decisions:design")
-    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "models.svg"}
+    assert {file.name for file in found.files} >= {"report.html", "summary.md", "results.json", "fit.zarr", "models.svg"}
     page = (out / "report.html").read_text()
     assert "Interrupted during the comparison" in page
     assert "State-dependent gating" in page or "weights hardly move" in page
-    before = _earlier(plan, out / "fit.json", 1)
+    before = _earlier(plan, out / "results.json", 1)
     np.testing.assert_array_equal(before.z, found.fit.optimum.z)
     for other, words in ((plan.model_copy(update={"starts": 3}), "another plan"), (plan, "another shape")):
         with pytest.raises(ValueError, match=words):
-            _earlier(other, out / "fit.json", 2)
+            _earlier(other, out / "results.json", 2)
     with pytest.raises(ValueError, match="there is no"):
         _earlier(plan, out / "nothing.json", 1)
 
@@ -477,9 +477,7 @@ def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
     if chromium is None:
         pytest.skip("no chromium on the PATH: apt-get install chromium")
     path = tmp_path / "report.html"
-    path.write_text(
-        render_page("a title", [("Estimates", "| a | verdict |\n|---|---|\n| 1 | identified |")], [], tmp_path)
-    )
+    path.write_text(render_results(a_result(), [], tmp_path))
     with play.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": width, "height": 900})

@@ -3,11 +3,11 @@
 Who adds commands from another package (`load_commands`) finds here what ours are made of.
 """
 
-from . import agents, choices, doctor, fit, options, studio, sweep, tracks
+from . import agents, choices, doctor, fit, options, results, studio, sweep, tracks
 from .app import app, load_commands, main
 from .interrupt import resumable
 from .output import Json, aside, counted, emit
 from .progress import watching
 
 __all__ = ["Json", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands", "main",
-           "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
+           "options", "results", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
