@@ -29,7 +29,7 @@ from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import objectives
 from policychord.runs import cache, fit, sweep
 from policychord.runs.plan import SweepPlan, read_sweep_plan
-from policychord.runs.policies import read_policies
+from policychord.runs.policies import open_policies
 from policychord.runs.store import read_settings, write_dataset
 from policychord.studio.uploads import Upload
 from policychord.studio.wire import Frame, pack, read_message
@@ -235,7 +235,7 @@ ATTACKS = {
     ),
     "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: settle(Given(TrackPlan, {}, at / "t.toml"))),
     "results of a fit: pickle": Attack(pickled("results.json"), lambda at: read_results(at)),
-    "policies: pickle": Attack(pickled("p.csv"), lambda at: read_policies(at / "p.csv")),
+    "policies: pickle": Attack(pickled("p.csv"), lambda at: open_policies(at / "p.csv")),
     "results of learning: pickle": Attack(pickled("x.npz"), read_learned),
     "results of learning: objects": Attack(objects("x.npz"), read_learned),
     "sidecar: pickle": Attack(
