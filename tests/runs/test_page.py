@@ -79,7 +79,7 @@ def test_the_page_is_whole_on_every_screen_and_axe_finds_nothing(folder, browser
         tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         tab.goto((folder / "report.html").as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        assert tab.locator("main").bounding_box()["width"] > 0.8 * width
+        assert tab.locator("main").bounding_box()["width"] > 0.75 * width
         result = Axe().run(tab).response
         tab.close()
         assert len(result["passes"]) > 20  # it did look

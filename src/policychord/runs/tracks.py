@@ -24,7 +24,7 @@ from ..tracks.settings import TrackPlan
 from ..tracks.simulate import Predicted, predict
 from ..tracks.verdict import Verdict, judge, plain_slopes
 from .doctor import peak_megabytes
-from .page import Picture, Results, write_results
+from .page import Picture, Results, csv_of, write_results
 from .progress import parts
 from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
@@ -145,12 +145,12 @@ def page_of(explained: Explained, motion: Motion) -> Results:
     """What stands on the page of tracks, and in the files beside it."""
     verdict, found = explained.verdict, explained.verdict.model
     columns, rows = comparison_table(verdict.comparison, ALONE)
-    estimates = estimates_of(found, verdict.decisions.block)
+    estimates = [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
+                 for row in estimates_of(found, verdict.decisions.block)]  # fmt: skip
     record = {
         **results_of(verdict), "plan": explained.plan.model_dump(), "sentence": verdict.sentence,
         "judged": _plain(verdict.judged), "model": found.model.name,
-        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
-                      for row in estimates],
+        "estimates": estimates,
         "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
                    for row in explained.slopes],
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
@@ -166,13 +166,8 @@ def page_of(explained: Explained, motion: Motion) -> Results:
         rows=rows, sentences=[verdict.sentence, " ".join(describe_comparison(verdict.comparison, reference=ALONE))],
         warnings=[*explained.card.notes, *explained.notes],
         estimates=(found.model.name, _estimates(verdict)), card=card, details=details,
-        pictures=_pictures(explained, motion), tables={"estimates.csv": _csv(estimates)}, record=record,
+        pictures=_pictures(explained, motion), tables={"estimates.csv": csv_of(estimates)}, record=record,
     )  # fmt: skip
-
-
-def _csv(estimates: Sequence[tuple[str, float, float, float]]) -> str:
-    lines = [",".join([f'"{name}"', *(f"{value:.10g}" for value in values)]) for name, *values in estimates]
-    return "\n".join(["parameter,estimate,error,robust_error", *lines]) + "\n"
 
 
 def _pictures(explained: Explained, motion: Motion) -> dict[str, Picture]:
