@@ -257,8 +257,8 @@ def page_of(plan: FitPlan, design: Design, fitted: Fit, known: Information, agai
         kind="fit", source=plan.data or f"{design.family.name}, simulated", verdict=findings.headline(fitted),
         columns=columns, rows=compared, sentences=[*dict.fromkeys(sentences)], warnings=[*fitted.notes],
         estimates=("the composed agent", findings.describe_estimates(fitted)), card=card,
-        details=_details(design, fitted, known, again), pictures=_pictures(fitted, known, again), tables={"estimates.csv": csv_of(rows)},
-        record=record,
+        details=_details(design, fitted, known, again), pictures=_pictures(fitted, known, again),
+        tables={"estimates.csv": csv_of(rows)}, record=record,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from policychord.choices import fetch, figures
 from policychord.choices.compare import OURS, analyse, weights_in_course
 from policychord.choices.data import TASKS
 from policychord.choices.fetch import VARIABLE
-from policychord.choices.report import sections, weight_table
+from policychord.choices.report import about_data, verdict, weight_table
 from policychord.drawing import styled
 from policychord_paper.bandit.claims import CLAIMS
 from policychord_paper.bandit.experiments import BanditSettings, _choices_of, _stop_early, _trials_of, study_settings
@@ -99,7 +99,7 @@ def test_misspelt_setting_is_an_error():
 
 def test_summary_in_words(cohort, small):
     fit = analyse(_choices_of(small, "2"))
-    text = " ".join(words for _, words in sections(fit))
+    text = f"{about_data(fit, ())} {verdict(fit)}"
     assert "synthetic" in text
     assert "PXP" in text
     table = weight_table(fit)
