@@ -7,7 +7,7 @@ from . import agents, choices, doctor, fit, options, results, studio, sweep, tra
 from .app import app, load_commands, main
 from .interrupt import resumable
 from .output import Json, aside, counted, emit
-from .progress import watching
+from .progress import accumulating, watching
 
-__all__ = ["Json", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands", "main",
-           "options", "results", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
+__all__ = ["Json", "accumulating", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands",
+           "main", "options", "results", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
