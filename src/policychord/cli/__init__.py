@@ -9,5 +9,6 @@ from .interrupt import resumable
 from .output import Json, aside, counted, emit
 from .progress import accumulating, watching
 
-__all__ = ["Json", "accumulating", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands",
-           "main", "options", "results", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
+__all__ = ["Json", "accumulating", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit",
+           "load_commands", "main", "options", "results", "resumable", "studio", "sweep", "tracks",
+           "watching"]  # fmt: skip

@@ -38,7 +38,7 @@ def watching() -> "Iterator[Watch]":
 
 
 def _line(words: str, done: int, total: int) -> None:
-    shown = f"{done}%" if total == 100 else f"{done + 1}/{total}"
+    shown = f"{max(done, 0)}%" if total == 100 else f"{done + 1}/{total}"
     print(f"[{shown}] {words}", file=sys.stderr, flush=True)
 
 
