@@ -328,3 +328,14 @@ def test_leadership_finds_who_turns_first():
     assert found.delay[0, 2] == pytest.approx(0.6, abs=0.051)
     assert found.delay[1, 0] == pytest.approx(-0.3, abs=0.051)
     assert found.ids[int(np.argmax(found.lead))] == "first"
+
+
+def test_walkers_who_go_straight_on_lead_nobody():
+    """Headings along a corridor are alike at any delay: the best one is chance."""
+    rng = np.random.default_rng(0)
+    angle = 0.15 * np.stack([np.convolve(rng.normal(size=440), np.ones(40) / 6, "valid")[:400] for _ in range(4)], 1)
+    velocity = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    one = Moved("0", tuple("abcd"), velocity.cumsum(axis=0) / 20, velocity, velocity)
+    motion = Motion((one,), 20.0, "m", 3, Smoothing(), 0, 0, 0)
+    assert np.isfinite(leadership(motion, shifted=0).delay).sum() >= 4
+    assert np.isfinite(leadership(motion).delay).sum() <= 2
