@@ -50,7 +50,7 @@ WAYS: dict[str, tuple[str, str, str]] = {
 PROBLEMS = ((MIXTURE, GATED), (SUM, GATED_SUM))
 SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
-FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
+FEW, CLEAR = 6, 5.0  # after so many, a gain so many standard deviations above their mean needs no more
 LEAST_ERRORS = 1.73  # the quantile .95 of Student's t over 20 blocks; the ranks know that a gate was the best of some
 LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
 LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
@@ -256,7 +256,7 @@ def _gain_of(
 ) -> Callable[..., float]:
     """The gain of a gate over constant weights on all decisions of some units; of the real ones without them."""
 
-    def gain(units: dict[str, np.ndarray] | None, start: str = ALONE) -> float:
+    def gain(units: dict[str, np.ndarray] | None, start: str = ALONE, worth: float = 0.0) -> float:
         if gate in (GATED, GATED_SUM):
             seen = found[MIXTURE].given.data if units is None else units
             mixture = found[MIXTURE] if units is None else _constant_on(found, names, units, MIXTURE, start)
@@ -264,7 +264,7 @@ def _gain_of(
         if units is None:
             base, other = found[constant], found.get(gate)
         else:
-            base, other = _pair(found, names, units, gate, constant, start)
+            base, other = _pair(found, names, units, gate, constant, start, worth)
         if other is not None:
             return other.log_likelihood - base.log_likelihood
         return find_hidden(base, names, given.trial, given.frame, True).gain
@@ -280,7 +280,13 @@ def _constant_on(
 
 
 def _pair(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], gate: str, constant: str, start: str
+    found: Mapping[str, Found],
+    names: Names,
+    units: dict[str, np.ndarray],
+    gate: str,
+    constant: str,
+    start: str,
+    worth: float,
 ) -> tuple[Found, Found | None]:
     """Constant weights and the gate on other changes, or in other company, from estimates of the real ones."""
     models, near = models_of(names), 0.05
@@ -288,6 +294,8 @@ def _pair(
     if gate not in models:
         return base, None
     other = search(models[gate], units, [at(models[gate], base.theta)], near)
+    if other.log_likelihood - base.log_likelihood < worth:  # a better mode of the constant weights would not matter
+        return base, other
     again = search(models[constant], units, [at(models[constant], other.theta)], near)
     return (again if again.log_posterior > base.log_posterior else base), other
 
@@ -299,9 +307,9 @@ def _rank(
     """The real gain among others, until one of them is as large: the verdict is settled then."""
     real, others, constants = gain(None), list[float](), list[float]()
     for number in range(count):
-        others.append(gain(surrogate(number)))
+        others.append(gain(surrogate(number), worth=real))
         if others[-1] < real:
-            constants.append(gain(drawn(constant, names, seed + number), constant.model.name))
+            constants.append(gain(drawn(constant, names, seed + number), constant.model.name, real))
         so_far = np.array([*others, *constants])
         if so_far.max() >= real:
             break
