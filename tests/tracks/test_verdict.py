@@ -82,6 +82,31 @@ def test_slopes_have_the_names_and_signs_of_a_hand_made_example(school):
         assert np.sign(estimate) == np.sign(slope)
 
 
+def test_shapes_half_a_step_later_and_by_angle_are_those_of_plain_loops(school):
+    motion, given, situations, *_ = school
+    trial, radius = motion.trials[0], given.layout.zones.separation
+    later = situations.shape[:, situations.shapes.index("separation half a step later")]
+    angle = situations.shape[:, situations.shapes.index("alignment by angle")]
+    seen = 0
+    for row in range(0, given.size, 7):
+        frame, i = given.frame[row], given.individual[row]
+        place = trial.position[frame] + 0.5 * given.layout.every * trial.velocity[frame]
+        push = np.zeros(2)
+        for j in range(len(place)):
+            apart = place[j] - place[i]
+            length = np.hypot(*apart)
+            if j != i and length < radius:
+                push -= (1 - length / radius) * apart / length
+        heading = given.velocity[row] / np.hypot(*given.velocity[row])
+        left = np.array([-heading[1], heading[0]])
+        seen += bool(push.any())
+        push = push / np.hypot(*push) if push.any() else push
+        np.testing.assert_allclose(later[row], [push @ heading, push @ left], atol=1e-9)
+        mean = situations.force[row, situations.social.index("alignment")]
+        np.testing.assert_allclose(angle[row], [0.0, np.arctan2(mean[1], mean[0])], atol=1e-12)
+    assert seen > 3
+
+
 def test_alignment_holds_no_drag_that_a_gate_could_use(school):
     """In body coordinates the own heading is ahead: what is left of alignment is where the others head."""
     motion, given, situations, names, _ = school

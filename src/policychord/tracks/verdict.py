@@ -256,48 +256,25 @@ def _gain_of(
 ) -> Callable[..., float]:
     """The gain of a gate over constant weights on all decisions of some units; of the real ones without them."""
 
+    models = models_of(names)
+
+    def again(name: str, theta: Mapping[str, np.ndarray], units: dict[str, np.ndarray]) -> Found:
+        return search(models[name], units, [at(models[name], theta)], near=0.05)
+
     def gain(units: dict[str, np.ndarray] | None, start: str = ALONE, worth: float = 0.0) -> float:
-        if gate in (GATED, GATED_SUM):
-            seen = found[MIXTURE].given.data if units is None else units
-            mixture = found[MIXTURE] if units is None else _constant_on(found, names, units, MIXTURE, start)
-            return _best_temperature(models_of(names)[gate], mixture, seen)[0] - mixture.log_likelihood
-        if units is None:
-            base, other = found[constant], found.get(gate)
-        else:
-            base, other = _pair(found, names, units, gate, constant, start, worth)
-        if other is not None:
-            return other.log_likelihood - base.log_likelihood
-        return find_hidden(base, names, given.trial, given.frame, True).gain
+        solves = gate in (GATED, GATED_SUM)
+        nested = MIXTURE if solves else constant
+        base = found[nested] if units is None else again(nested, found[start].theta, units)
+        if solves:
+            return _best_temperature(models[gate], base, dict(base.given.data))[0] - base.log_likelihood
+        if gate == STATES:
+            return find_hidden(base, names, given.trial, given.frame, True).gain
+        other = found[gate] if units is None else again(gate, base.theta, units)
+        if units is not None and other.log_likelihood - base.log_likelihood >= worth:
+            base = max(base, again(nested, other.theta, units), key=lambda each: each.log_posterior)
+        return other.log_likelihood - base.log_likelihood
 
     return gain
-
-
-def _constant_on(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], constant: str, start: str
-) -> Found:
-    model = models_of(names)[constant]
-    return search(model, units, [at(model, found[start].theta)], 0.05)
-
-
-def _pair(
-    found: Mapping[str, Found],
-    names: Names,
-    units: dict[str, np.ndarray],
-    gate: str,
-    constant: str,
-    start: str,
-    worth: float,
-) -> tuple[Found, Found | None]:
-    """Constant weights and the gate on other changes, or in other company, from estimates of the real ones."""
-    models, near = models_of(names), 0.05
-    base = _constant_on(found, names, units, constant, start)
-    if gate not in models:
-        return base, None
-    other = search(models[gate], units, [at(models[gate], base.theta)], near)
-    if other.log_likelihood - base.log_likelihood < worth:  # a better mode of the constant weights would not matter
-        return base, other
-    again = search(models[constant], units, [at(models[constant], other.theta)], near)
-    return (again if again.log_posterior > base.log_posterior else base), other
 
 
 def _rank(
