@@ -339,3 +339,12 @@ def test_walkers_who_go_straight_on_lead_nobody():
     motion = Motion((one,), 20.0, "m", 3, Smoothing(), 0, 0, 0)
     assert np.isfinite(leadership(motion, shifted=0).delay).sum() >= 4
     assert np.isfinite(leadership(motion).delay).sum() <= 2
+
+
+def test_a_force_that_is_no_number_is_named(group):
+    def nowhere(sight):
+        return sight.view.velocity / jnp.where(sight.view.position[0] > 0, 0.0, 1.0)
+
+    motion = move(as_tracks(group, LAYOUT, 8), Smoothing(window=0.16))
+    with pytest.raises(ValueError, match="force 'nowhere' is not finite"):
+        decide(motion, ForceSettings(forces=("persist", "nowhere")), own={"nowhere": nowhere})

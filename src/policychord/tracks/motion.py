@@ -197,6 +197,8 @@ def lengths(vectors: np.ndarray) -> np.ndarray:
 def _doubts(tracks: Tracks, motion: Motion) -> list[str]:
     """What may be wrong with the velocities of a file."""
     notes = list(motion.suspicions.notes)
+    if tracks.unit in ("px", "pixel", "pixels"):
+        notes.append("In images y counts downwards: left and right are exchanged in figures, not in the verdict.")
     if motion.window <= motion.smoothing.order + 1:
         notes.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
                      f"{(motion.window + 2) / motion.rate:.2g} would.")  # fmt: skip
