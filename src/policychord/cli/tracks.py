@@ -75,7 +75,7 @@ _FILE = (
         "columns", str, "What a long table calls our columns: trial, frame or time, id, x, y. Such as "
         "id=fish,x=pos_x.", "PAIRS", "guessed",
     ),
-    _Option("smoothing.window", float, "Seconds under the smoothing polynomial.", "SECONDS", "0.3", "smooth"),
+    _Option("smoothing.window", float, "Seconds under the smoothing polynomial.", "SECONDS", "0.2", "smooth"),
     _Option("smoothing.causal", bool, "Smooth without looking ahead in time.", ""),
     _Option("smoothing.jump", float, "Cut tracks at so many usual deviations from going straight; 0: never.", "N", "8"),
 )  # fmt: skip
