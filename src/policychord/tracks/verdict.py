@@ -47,7 +47,6 @@ WAYS: dict[str, tuple[str, str, str]] = {
     "by sum": (SUM, SOFT_SUM, GATED_SUM),
     "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
 }
-PROBLEMS = ((MIXTURE, GATED), (SUM, GATED_SUM))
 SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
 FEW, CLEAR = 6, 5.0  # after so many, a gain so many standard deviations above their mean needs no more
@@ -105,8 +104,8 @@ def judge(
     if _more_than(company, LEAST_FORCE):
         report(progress, "hidden states and gating problems", 1, 3)
         more, hidden = _hidden(found[WAYS[acts][0]], names, given)
-        for nested, gated in PROBLEMS:
-            if problem := _gating_problem(found, names, units, nested, gated):
+        for gated in (GATED, GATED_SUM):
+            if problem := _gating_problem(found, names, units, gated):
                 found[gated] = problem
                 more.append(estimator(problem))
         if more:
@@ -205,20 +204,24 @@ def _hidden(constant: Found, names: Names, given: Decisions) -> tuple[list[Any],
     return [states.estimator, rest.estimator], states
 
 
-def _gating_problem(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], nested: str, gate: str
-) -> Found | None:
+def _gating_problem(found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], gate: str) -> Found | None:
     """The gating problem's estimates, if at some temperature it explains more than the constant weights inside it.
 
-    Constant weights may explain one force at a time as two ways of moving, so one search begins without these.
+    Constant weights may explain one force at a time as two ways of moving, so searches begin where these say nothing.
     """
-    model, theta = models_of(names)[gate], found[MIXTURE].theta
-    if _best_temperature(model, found[MIXTURE], units)[0] < found[nested].log_likelihood + LEAST_GAIN:
+    model, first = models_of(names)[gate], _mixture_from(found[ALONE], names, units)
+    theta = first.theta
+    if _best_temperature(model, first, units)[0] < first.log_likelihood + LEAST_GAIN:
         return None
     plain = {name: theta[name] for name in theta if name not in ("social", "odds", "gain", "burst own")}
     gain = np.full(len(names.social), PLAIN_GAIN)
     starts = [at(model, {**theta, "eps": np.array(COLD)}), at(model, {**plain, "gain": gain, "eps": np.array(COOL)})]
     return search(model, units, starts, near=0.05)
+
+
+def _mixture_from(alone: Found, names: Names, units: dict[str, np.ndarray]) -> Found:
+    model = models_of(names)[MIXTURE]
+    return search(model, units, [at(model, alone.theta)], near=0.05)
 
 
 def _best_temperature(model: Model, mixture: Found, units: dict[str, np.ndarray]) -> tuple[float, float]:
@@ -262,16 +265,15 @@ def _gain_of(
         return search(models[name], units, [at(models[name], theta)], near=0.05)
 
     def gain(units: dict[str, np.ndarray] | None, start: str = ALONE, worth: float = 0.0) -> float:
-        solves = gate in (GATED, GATED_SUM)
-        nested = MIXTURE if solves else constant
-        base = found[nested] if units is None else again(nested, found[start].theta, units)
-        if solves:
-            return _best_temperature(models[gate], base, dict(base.given.data))[0] - base.log_likelihood
+        if gate in (GATED, GATED_SUM):
+            first = _mixture_from(found[ALONE], names, found[MIXTURE].given.data if units is None else units)
+            return _best_temperature(models[gate], first, dict(first.given.data))[0] - first.log_likelihood
+        base = found[constant] if units is None else again(constant, found[start].theta, units)
         if gate == STATES:
             return find_hidden(base, names, given.trial, given.frame, True).gain
         other = found[gate] if units is None else again(gate, base.theta, units)
         if units is not None and other.log_likelihood - base.log_likelihood >= worth:
-            base = max(base, again(nested, other.theta, units), key=lambda each: each.log_posterior)
+            base = max(base, again(constant, other.theta, units), key=lambda each: each.log_posterior)
         return other.log_likelihood - base.log_likelihood
 
     return gain
