@@ -23,7 +23,6 @@ from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
 from .decisions import Decisions, rows_of
 from .explained import Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
-from .forces import ForceSettings
 from .hidden import REST, STATES, Hidden, find_hidden
 from .motion import Motion
 from .nested import Found, at, estimator, search
@@ -40,6 +39,7 @@ from .rivals import (
     names_of,
     units_of,
 )  # fmt: skip
+from .settings import SURROGATES, ForceSettings
 from .situations import RESTING, Situations, situations_of
 from .surrogates import drawn, exchanged, rotated
 
@@ -47,7 +47,6 @@ WAYS: dict[str, tuple[str, str, str]] = {
     "by sum": (SUM, SOFT_SUM, GATED_SUM),
     "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
 }
-SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
 FEW, CLEAR = 6, 5.0  # after so many, a gain so many standard deviations above their mean needs no more
 LEAST_ERRORS = 1.73  # the quantile .95 of Student's t over 20 blocks; the ranks know that a gate was the best of some
