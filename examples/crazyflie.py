@@ -22,7 +22,6 @@ ACTIONS = pc.Sampled(HIGH * [-1, -1, -1, 0], HIGH, count=32)
 
 
 def up(tilt, heading):
-    """The drone's own axis in the world."""
     (sin_roll, sin_pitch), (cos_roll, cos_pitch) = jnp.sin(tilt), jnp.cos(tilt)
     sin, cos, forward, left = jnp.sin(heading), jnp.cos(heading), sin_pitch * cos_roll, -sin_roll
     return jnp.stack([cos * forward - sin * left, sin * forward + cos * left, cos_pitch * cos_roll])
@@ -50,8 +49,6 @@ PARTS = {name: pc.Gaussian(fly, np.array([0.05, 0.05, 0.1, 0.03])) for name, fly
 
 
 def agents(mass):
-    """The composer, and its rivals with the same model and as many simulated steps; `mass` is of the model."""
-
     def predict(view, action, k):
         tilt, thrust = view.tilt + 0.12 * (action[:2] - view.tilt), view.thrust + 0.25 * (action[3] - view.thrust)
         force = thrust * up(tilt, view.heading) - jnp.asarray(DRAG) * view.velocity

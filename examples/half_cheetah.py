@@ -38,7 +38,6 @@ def act(gait, x):
 
 
 def train(speed):
-    """Steps along the differences of pairs of episodes, the best half of eight pairs."""
     rng, gait = np.random.default_rng(0), np.zeros((6, 17))
     for i in range(10 if SEEDS else 200):
         tried, costs = rng.normal(size=(8, 6, 17)), np.zeros((8, 2))
@@ -64,21 +63,18 @@ class Commanded(gymnasium.Wrapper):
         return seen, -abs(info["x_velocity"] - float(command(self.k))), False, False, {}
 
 
-def play(one):
-    world = lambda: Commanded(gymnasium.make("HalfCheetah-v5"))  # noqa: E731
-    return pc.gym.play(one, world, seeds=SEEDS or 12, steps=STEPS).total_reward
-
-
 if __name__ == "__main__":
-    brake = pc.Policy(lambda x: -np.clip(0.1 * x[:, 11:], -1.0, 1.0), 0.2, batched=True)
-    gaits = {"slow": train(1.0), "fast": train(3.0), "brake": brake}
+    make = lambda: Commanded(gymnasium.make("HalfCheetah-v5"))  # noqa: E731
+    play = lambda one: pc.gym.play(one, make, seeds=SEEDS or 12, steps=STEPS).total_reward  # noqa: E731
+    gaits = {"slow": train(1.0), "fast": train(3.0)}
+    gaits["brake"] = pc.Policy(lambda x: -np.clip(0.1 * x[:, 11:], -1.0, 1.0), 0.2, batched=True)
     world = BlackBox(move), BlackBox(lambda x, u, k: 10.0 * np.abs(x[:, 8] - command(k)))  # nats
     actions = pc.Sampled([-1.0] * 6, [1.0] * 6, count=COUNT)
     model = pc.Cost(world[1], predict=world[0], cost_to_go=pc.Rollouts(gaits, actions, *world, steps=HORIZON))
     agent = pc.Composer(gaits, model, actions, eps=0.05, selection="mean")
     budget = {"steps": HORIZON, "samples": COUNT * len(gaits)}  # as many simulated steps as the composer
-    plans = {"plan": pc.Planner, "commitment": pc.Commitment}
-    rivals = {name: kind(agent.replace(gate="prior"), *world, **budget) for name, kind in plans.items()}
-    rivals["posterior"] = agent.replace(selection="posterior mean")
+    around = agent.replace(gate="prior"), *world
+    rivals = {"plan": pc.Planner(*around, **budget), "commitment": pc.Commitment(*around, **budget)}
     rivals["MPPI"] = pc.rivals.mppi(actions, *world, **budget)
+    rivals["posterior"] = agent.replace(selection="posterior mean")
     show(pc.contest(agent, play, rivals=rivals), "half_cheetah")

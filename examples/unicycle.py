@@ -45,8 +45,6 @@ def towards(speed, offset=0.0):
 
 
 class Unicycle(gymnasium.Env):
-    """The same world with a little noise."""
-
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float64)
     action_space = gymnasium.spaces.Box(LOW, HIGH, dtype=np.float64)
 
