@@ -169,7 +169,7 @@ def test_a_page_that_was_sent_alone_is_enough(original, tmp_path):
     found = compare(original, alone)
     assert found.claims == 3
     assert list(differences(found)) == ["notes"]
-    assert found.notes == ["the second run has no figures beside it: figures were not compared."]
+    assert found.notes == ["the second run has no figures in its folder: figures were not compared."]
     alone.rename(tmp_path / "report.html")
     assert list(read_run(tmp_path).claims) == ["B1", "B2", "F1"]
 

@@ -38,7 +38,7 @@ def name_arms(
     elif not sides:
         found, why = _sides(codes, "pair" in cells)
     if why:
-        problems.append(Problem(f"choice has {printable(', '.join(codes), 60)} beside {theirs}: {why}"))
+        problems.append(Problem(f"choice has {printable(', '.join(codes), 60)} and {theirs}: {why}"))
         return cells, ()
     if found != (ARMS,):
         left, right = (choice.str.lower() == word.lower() for word in found)

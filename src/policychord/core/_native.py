@@ -213,7 +213,7 @@ def _core_of(frame, like):
 
 @compiled()
 def _is_solvable(frame, dense):
-    """Whether a frame holds what `_operands` reads, and room for what a solver writes."""
+    """Whether a frame holds what `_operands` reads, and space for what a solver writes."""
     results = _word(frame, 12)
     if _word(frame, 7) != 6 or (results != 4 and results != 7):
         return False
@@ -234,7 +234,7 @@ def _is_solvable(frame, dense):
 
 @compiled()
 def _is_pullable(frame, dense):
-    """Whether a frame holds what `_pull_operands` reads, and room for what is written."""
+    """Whether a frame holds what `_pull_operands` reads, and space for what is written."""
     if _word(frame, 7) != 8 or _word(frame, 12) != 4:
         return False
     like = result(frame, 2)

@@ -255,7 +255,7 @@ class _Posterior(AbstractComplexity):
 
 
 class _AbstractProduct(AbstractComplexity):
-    """A product of experts p_w ~ prod_a pi_a^w_a beside q ~ exp(-s), from which actions that nobody takes are left out.
+    """A product of experts p_w ~ prod_a pi_a^w_a and q ~ exp(-s), from which actions that nobody takes are left out.
 
     Parameters are (ln Pi, s), and T_a = ln pi_a.
     """

@@ -253,7 +253,7 @@ def verb(
 
 @verb("primitive_cost")
 def primitive_cost(problem: Problem, weights: Weights) -> Weights:
-    """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
+    """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs given the others; grad F = h + 1."""
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
 

@@ -2,7 +2,7 @@
 
 Every model is estimated without a fold and predicts it: l_mi = ln p(decision i | model m, estimates without i's fold).
 The difference of two models is the mean of l_ai - l_bi. Its error comes from sums over clusters (people, blocks), which
-are what would be drawn anew. A difference is established if it is larger than twice its error.
+are what would be resampled. A difference is established if it is larger than twice its error.
 """
 
 from collections.abc import Callable, Mapping, Sequence

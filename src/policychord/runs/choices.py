@@ -31,7 +31,7 @@ CAPTIONS = {
     "weights_in_course": "The same weights along the experiment, blocks one after the other.",
     "coefficients": "Coefficients of every person with their 95% intervals.",
     "evidence": "Log evidence (-BIC/2) of every model below the best one, person by person.",
-    "predictions": "What the fitted models expect one step ahead of what happened, beside what people did.",
+    "predictions": "What people did, and what the fitted models expected of them one step ahead.",
     "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
 

@@ -67,7 +67,7 @@ class FitPlan(_Checked):
         default="auto", description="what cross-validation keeps together"
     )
     method: Literal["ml", "map", "group"] = Field(
-        default="ml", description="maximum likelihood, with the priors below, or everybody as one of a group"
+        default="ml", description="maximum likelihood, with the priors below, or empirical Bayes over a group"
     )
     prior: dict[str, _PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)

@@ -133,7 +133,7 @@ def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigu
 
 
 def print_page(page: Path) -> Path | None:
-    """The page as a PDF beside it, by a browser without a window; None where there is none, or it fails."""
+    """The page as a PDF next to it, by a browser without a window; None where there is none, or it fails."""
     browser, printed = find_program(BROWSERS), page.with_suffix(".pdf")
     printed.unlink(missing_ok=True)  # one of an earlier run would be another page
     if browser is None:

@@ -32,7 +32,7 @@ class _Checked(BaseModel):
 
 
 class Range(_Checked):
-    """Numbers from `low` to `high`: `points` of them in a grid, drawn at random otherwise."""
+    """Values from `low` to `high`: `points` of them in a grid, drawn at random otherwise."""
 
     low: float
     high: float

@@ -27,7 +27,7 @@ LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
 DEEPEST_LIST = 50  # lists and tables inside each other; Python's own limit is the process's, and others raise it
-# Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
+# Comments and strings of TOML, in which dots mean nothing, and what may stand next to a key.
 # a string without an end goes on to that of its line or of the text, so that nothing is looked at twice
 _QUOTED = re.compile(
     r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\[^\n]|[^"\\\n])*"?|'[^'\n]*'?""", re.DOTALL

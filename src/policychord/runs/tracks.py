@@ -290,7 +290,7 @@ def _forces(explained: _Explained) -> str:
     """What each force is worth in a plain weighted sum."""
     rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
     return _table(["force", "slope", "error", "error, clustered"], rows) + (
-        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one beside all others and "
+        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one, given all others and "
         "own motion: positive if they follow it."
     )
 

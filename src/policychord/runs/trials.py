@@ -50,7 +50,7 @@ class _TrialFit(NamedTuple):
 
 
 class _TrialResults(NamedTuple):
-    """What was found in all trials."""
+    """The results of all trials."""
 
     rows: list[_TrialFit]
     sentence: str
@@ -81,7 +81,7 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
 
 
 def _alone(motion: Motion, decisions: Decisions, number: int) -> tuple[Motion, Decisions]:
-    """One trial as if it were all there is."""
+    """One trial as if there were no others."""
     return motion._replace(trials=(motion.trials[number],)), decisions._replace(trial=np.zeros(decisions.size, int))
 
 

@@ -17,7 +17,7 @@ class Setting(NamedTuple):
 
     place: str
     kind: Any
-    option: Any  # what Typer is told of it
+    option: Any  # as Typer declares it
 
     @property
     def argument(self) -> str:

@@ -286,7 +286,7 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
 
 
 def _objections(settings: FlockStudySettings, evidence: Evidence) -> list[Objection]:
-    """What readers would dispute; how many seeds there are is told by the run."""
+    """What readers would dispute; the number of seeds is that of the run."""
     heats = settings.temperature_seeds
     few = Objection(
         ("F4", "F6", "F7", "F8"),
@@ -315,7 +315,7 @@ OBJECTIONS = (
               "They do not say that the gate is needed. The control with weights of a third stands among the "
               "measured numbers of F1 and in the figure on order."),
     Objection(("F5", "F13"), "reviewer", "Leaders that circle the goal after arrival vary more for that reason alone.",
-              "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
+              "The numbers of F5 before arrival are given with those of the whole flight, and F13 measures leaders "
               "among three other kinds of followers."),
 )  # fmt: skip
 

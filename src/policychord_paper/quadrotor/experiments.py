@@ -133,7 +133,7 @@ def _as_in_text(settings: QuadrotorSettings) -> dict[str, Any]:
 
 
 def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
-    """Anything beside how its controller is composed, in groups that share a compiled program."""
+    """All settings but how its controller is composed, in groups that share a compiled program."""
     groups: dict[str, list[T]] = {}
     for item, how in items:
         groups.setdefault(program(how), []).append(item)
@@ -182,11 +182,11 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Any]) -> Evidence:
 
 
 JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")
-FEWER_RESAMPLES = 100  # for the interval of a delta, where seeds are drawn anew many times
+FEWER_RESAMPLES = 100  # for the interval of a delta, where seeds are resampled many times
 
 
 def redraw(settings: QuadrotorSettings, evidence: Evidence, number: int) -> tuple[QuadrotorSettings, Evidence]:
-    """The flights that are judged, with seeds drawn anew, the same for all controllers of a world."""
+    """The flights that are judged, with seeds resampled, the same for all controllers of a world."""
 
     def drawn(flights: Flights) -> Flights:
         return {name: _drawn(flight, number) for name, flight in flights.items() if name in JUDGED}

@@ -198,7 +198,7 @@ def estimator_of(
 
 
 def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
-    """The numbers beside each other, and which one is chosen."""
+    """The numbers compared, and which one is chosen."""
     top = max(rows, key=lambda row: row[2].mean())
     tried = []
     for n, learned, each, problems in rows:
