@@ -34,7 +34,8 @@ BANNED = {
     r"anew": "again",
     r"climb(?:s|ed|ing)?|hills?": "optimisation run, mode",
     r"accounts?": "model",
-    r"told": "messages, given, known to",
+    r"told|said": "messages, given, known to, named",
+    r"uphill|downhill": "up, ascending, descending",
     r"heals?|healed": "is rebuilt",
     r"nats? a (?:decision|trial|person|choice)": "nats per",
     r"is no (?:regression|proof|error)": "is not a",
@@ -50,6 +51,7 @@ ORDINARY = {
     "room": ("room is heated",),
     "account": ("into account",),
     "accounts": ("interpretable accounts, trial-by-trial",),  # the paper's words
+    "said": ("the record said that the paper",),
     "behavior": ("Mechanism for Compositional Behavior", "{compositional-behavior,"),
     # names in the record of the full run
     "beside": ("start 1e-15 m beside: ", "costs beside which entropy is nothing"),

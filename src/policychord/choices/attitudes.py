@@ -130,7 +130,7 @@ def _replanted(choices: Choices, plan: Plan, fitted: Fitted, bonus: float, seed:
 
 
 def describe_attitudes(found: Attitudes) -> tuple[str, ...]:
-    """What may be said of weights, and what may not: of their change along a block, and of their halves."""
+    """What follows from the weights, and what does not: of their change along a block, and of their halves."""
     lines = []
     for k, name in enumerate(found.primitives):
         low, high = found.interval("change")[:, k]

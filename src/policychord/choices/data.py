@@ -1,4 +1,4 @@
-"""Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
+"""Choices as a checked table: every rule of the format, and everything that breaks one reported at once."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -286,7 +286,7 @@ def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
 
 
 def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
-    """Trials without a choice: what was said, the usual words, and any word that never comes with a reward."""
+    """Trials without a choice: what was named, the usual words, and any word that never comes with a reward."""
     choice = cells["choice"]
     missed = choice.str.lower().isin(MISSING | {word.lower() for word in how.missed})
     usual = choice.map(bare).isin(NO_ANSWER)

@@ -51,7 +51,7 @@ def name_arms(
 
 
 def _sides(codes: list[str], pair: bool) -> tuple[tuple[str, ...], str]:
-    """What left and right seem to be called, or why that must be said."""
+    """What left and right seem to be called, or why they must be named."""
     for left, right in SIDES.items():
         if codes in ([left], sorted([left, right])):
             return (left, right), ""

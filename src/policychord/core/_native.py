@@ -321,7 +321,7 @@ def _operands(frame):
     passes = carray(_pointer(_word(result(frame, 2), 3)), (count,), np.int64)
     outcome = carray(_pointer(_word(result(frame, 3), 3)), (count,), np.int8)
     for k in range(count):
-        gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
+        gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has finished
     if _word(frame, 12) > 4:
         level, over_p = _fresh_rows(result(frame, 4), d), _fresh_rows(result(frame, 5), d)
         side = _side(result(frame, 6))

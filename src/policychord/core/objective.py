@@ -29,7 +29,7 @@ _Answer = TypeVar("_Answer", covariant=True)
 
 
 class Problem(NamedTuple):
-    """One state, one moment: which mixture of the primitives is best? Built and checked by `problem`.
+    """A gating problem: which mixture of the primitives is best in one state? Built and checked by `problem`.
 
     All fields share the leading batch axes. The primitives are kept as probabilities because every
     use multiplies by them; entries that underflow cannot move any quantity by more than 1e-300.

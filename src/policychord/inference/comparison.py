@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
     @property
     def call(self) -> Call:
-        """What may be said of it."""
+        """The verdict in a word."""
         if not self.clear:
             return "not established"
         return "better" if self.mean > 0 else "worse"

@@ -261,7 +261,7 @@ def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Opti
 
 
 def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:
-    """The group, and what is to be said if Ctrl-C ended it."""
+    """The group, and a note if Ctrl-C ended it."""
     try:
         group = empirical_bayes(given, starts=starts, seed=seed, progress=progress)
     except KeyboardInterrupt:

@@ -79,7 +79,7 @@ class Recovery(NamedTuple):
     correlations: Float[np.ndarray, "K K"]  # median over experiments
     profiled: dict[str, Float[np.ndarray, "repeats 2"]]  # profile intervals, by name
     converged: Bool[np.ndarray, " repeats"]
-    verdicts: tuple[tuple[Verdict, ...], ...] = ()  # (repeats, K): what each experiment would have said
+    verdicts: tuple[tuple[Verdict, ...], ...] = ()  # (repeats, K): what each experiment would have found
     deviance: Mapping[str, Float[np.ndarray, " repeats"]] = MappingProxyType({})  # of the truth, by name
 
     @property

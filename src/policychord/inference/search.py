@@ -80,7 +80,7 @@ def maximise_groups(
     held: int = -1,
     near: float = NEAR,
 ) -> Estimate:
-    """A mode of the objective for every group, uphill from z (groups, K); groups that have arrived are left alone.
+    """A mode of the objective for every group, ascending from z (groups, K); groups that have arrived are left alone.
 
     `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K), and perhaps the outer
     products of their scores (m, K, K). `inverse` (groups, K, K) is a guess of the inverse curvature. Number `held` of z

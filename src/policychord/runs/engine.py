@@ -37,7 +37,7 @@ WORKER = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "LOKY_MAX_MEMORY_LEAK_SIZE": "3e9",
 }
-# Seconds that a Dask scheduler may have no workers: then it is said, and then it is given up. Clusters take minutes to
+# Seconds that a Dask scheduler may have no workers: a message tells it, and later an error. Clusters take minutes to
 # start machines.
 WITHOUT_WORKERS, MOST_WITHOUT_WORKERS = 3.0, 600.0
 

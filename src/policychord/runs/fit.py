@@ -91,7 +91,7 @@ class FitResult(NamedTuple):
 
 
 def read_fit_plan(path: Path) -> FitPlan:
-    """A plan from a TOML file; what is wrong with it is said by name."""
+    """A plan from a TOML file; what is wrong with it is named."""
     return read_plan(path, FitPlan)
 
 

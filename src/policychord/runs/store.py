@@ -66,7 +66,7 @@ def remove_results(folder: Path, names: Iterable[str]) -> None:
 
 
 def note_earlier(folder: Path) -> list[str]:
-    """What to say if a folder has files already, some of which are about to be replaced; ask before writing."""
+    """A note if a folder has files already, some of which are about to be replaced; ask before writing."""
     if not any(not path.name.startswith(".") for path in folder.iterdir()):
         return []
     return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
@@ -97,7 +97,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_plan(path: Path, model: type[Plan]) -> Plan:
-    """A plan from a TOML or JSON file; what is wrong with it is said by name."""
+    """A plan from a TOML or JSON file; what is wrong with it is named."""
     from pydantic import ValidationError
 
     contents = read_settings(path)

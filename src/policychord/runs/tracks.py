@@ -32,7 +32,7 @@ from .store import prepare, read_settings, save_animation, save_figure, write_da
 HEADLINES = {"re-weighting": "weights change with the situation", "constant weights": "constant weights are enough",
              "cannot tell": "these data cannot tell", "no social force": "no social force is established",
              "withheld": "no verdict"}  # fmt: skip
-FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
+FAR_OFF = 0.4  # largest difference of two distributions from which they count as different
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
 
@@ -72,7 +72,7 @@ class _Explained(NamedTuple):
 
 
 def read_track_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
-    """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
+    """A plan from a TOML file (or none) with the changes of the command line; what is wrong is named."""
     contents: dict[str, Any] = {} if path is None else read_settings(path)
     for name, value in changes.items():
         inner, _, field = name.rpartition(".")

@@ -43,7 +43,7 @@ SCRIPT_VALUE = 0.05
 DISPUTED = (*ALONE, "one-step gate", "equilibrium, sample", FIXED)
 PUSHED = ("baseline", "equilibrium, sample")
 # PID and the PD primitives fly chaotically: a start that differs in the last digit leads to another flight. How far
-# that moves what is said about all flights is measured by flying them twice.
+# that moves statements about all flights is measured by flying them twice.
 ROUNDING = 1e-15  # m
 OTHER_SEED = 1_000_003
 # the steps that fly with a clamped weight: by reading, whether it is the text's world, and the gate

@@ -43,7 +43,7 @@ class CostComparison(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """What may be said of it: that it costs less or more, or that these seeds do not tell."""
+        """Its verdict: that it costs less or more, or that these seeds do not tell."""
         if self.cheaper or self.dearer:
             return "costs less than" if self.cheaper else "costs more than"
         if self.paired_p < LEAST_EVIDENCE:  # what the judging test misses, and the test for pairs sees

@@ -37,7 +37,7 @@ EVERY = 4  # decisions from one picture to the next
 
 
 class _Flown(NamedTuple):
-    """What an experiment left: a row for each controller, files, and what should be said."""
+    """What an experiment left: a row for each controller, files, and messages."""
 
     rows: list[CostComparison]
     against_fixed: CostComparison  # the composition against the fixed mixture
