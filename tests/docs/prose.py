@@ -17,7 +17,7 @@ from .pages import PAGES, ROOT
 
 LONGEST = 35  # words in a sentence
 TOTAL = 26_000  # words of all pages that are counted
-PAGE = 1_000  # words of a page that is read from top to bottom
+PAGE = 900  # words of a page that is read from top to bottom; a page of the reference is looked up
 PROOFS = {"docs/explanation/mathematics.md"}
 GENERATED = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "reference" / "api").glob("*.md")}
 RECORDS = {"benchmarks/RECORD.md"}
@@ -132,7 +132,8 @@ def faults() -> list[str]:
     for path in SOURCES:
         wrong = banned(texts(path.read_text(encoding="utf-8")))
         found += [f"{path.relative_to(ROOT)}: {around!r}: write {instead}" for around, instead in wrong]
-    found += [f"{name}: {n} words, more than {PAGE}" for name, n in counted().items() if n > PAGE]
+    read = {name: n for name, n in counted().items() if not name.startswith("docs/reference/")}
+    found += [f"{name}: {n} words, more than {PAGE}" for name, n in read.items() if n > PAGE]
     if (total := sum(counted().values())) > TOTAL:
         found.append(f"all pages: {total} words, more than {TOTAL}")
     return found

@@ -91,8 +91,8 @@ def hide(agent: Composer, data: Observations, free: Sequence[str] = (ALL,)) -> H
 def learn_markov(hidden: Hidden, *, starts: int = 3, seed: int = 0, rounds: int = ROUNDS) -> Markov:
     """The most likely hidden-Markov mixture, by EM from several starts.
 
-    The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one ascending
-    step on the expected log-likelihood: so the likelihood never falls.
+    The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one step
+    that raises the expected log-likelihood: so the likelihood never falls.
     """
     n = len(hidden.agent.names)
     leaves = (1 - STAYS) / max(n - 1, 1)
