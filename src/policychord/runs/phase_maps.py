@@ -44,6 +44,11 @@ def _numeric(table: pd.DataFrame, name: str) -> bool:
     return pd.api.types.is_numeric_dtype(table[name]) and not pd.api.types.is_bool_dtype(table[name])
 
 
+def _words(name: str) -> str:
+    """A setting on an axis."""
+    return " ".join(name.replace("_", " ").split(".")).replace("eps", "temperature")
+
+
 def _is_log(values: np.ndarray) -> bool:
     """Whether numbers are spread as on a log scale: then they are shown on one."""
     if len(values) < 3 or values.min() <= 0:
@@ -56,22 +61,22 @@ def _draw_lines(ax: Axes, table: pd.DataFrame, x: str, y: str | None, metric: st
     groups = [("", table)] if y is None else list(table.groupby(y, sort=_numeric(table, y)))
     for (value, part), colour in zip(groups, (COLOURS * 3)[: len(groups)], strict=True):
         quantiles = part.groupby(x)[metric].quantile([*BAND, 0.5]).unstack()
-        label = None if y is None else f"{y} = {value:g}" if _numeric(table, y) else str(value)
+        label = None if y is None else f"{_words(y)} = {value:g}" if _numeric(table, y) else str(value)
         ax.plot(quantiles.index, quantiles[0.5], color=colour, marker=".", label=label)
         ax.fill_between(quantiles.index, quantiles[BAND[0]], quantiles[BAND[1]], color=colour, alpha=0.18, linewidth=0)
     if _numeric(table, x) and _is_log(np.unique(table[x])):
         ax.set_xscale("log")
     if table[metric].min() > 0 and table[metric].quantile(0.99) > 30 * table[metric].quantile(0.01):
         ax.set_yscale("log")
-    ax.set(xlabel=x, ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
+    ax.set(xlabel=_words(x), ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
     if y is not None:
-        ax.legend(title=None if _numeric(table, y) else y, fontsize=8)
+        ax.legend(title=None if _numeric(table, y) else _words(y), fontsize=8)
 
 
 def _draw_colours(ax: Axes, table: pd.DataFrame, x: str, y: str, metric: str) -> None:
     """A heat map where every value of one setting meets every value of the other, dots where points were drawn."""
     x_log, y_log = (_is_log(np.unique(table[name])) for name in (x, y))
-    ax.set(xlabel=x, ylabel=y, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
+    ax.set(xlabel=_words(x), ylabel=_words(y), xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
     grid = table.groupby([y, x])[metric].median().unstack()
     if len(table.groupby([x, y])) < grid.size:
         by = ["point"]
