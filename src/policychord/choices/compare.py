@@ -247,8 +247,7 @@ def fit_rivals(
 ) -> Rivals:
     """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?
 
-    `known` is the reference's fit to these trials, if there is one already. Without a plan the primitives are the
-    paper's.
+    `known` is the reference's fit to these trials, if there is one. Without a plan the primitives are the paper's.
     """
     primitives = dict(PAPER) if plan is None else schemas_by_name(plan.primitives)
     reference = "Hybrid" if plan is None else plan.reference

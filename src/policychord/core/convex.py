@@ -4,8 +4,7 @@
     V(w) - V* <= G(w) = <grad F, w - S> + eps (D(w, w_hat) - D(S, w_hat)),   |w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps)
 
 D is the divergence of the regulariser (`regularisers.py`); complexities are in `complexities.py`. The bound needs
-convexity of F and nothing else: it is the Bregman-PL remark of the paper for the entropy, a generalised Frank-Wolfe gap
-otherwise.
+convexity of F and nothing else: it is the Bregman-PL remark for the entropy, else a generalised Frank-Wolfe gap.
 """
 
 from collections.abc import Callable

@@ -30,14 +30,12 @@ def draw_sweep(
 
 
 def _chosen(table: pd.DataFrame, axes: Sequence[str], x: str | None, y: str | None) -> tuple[str, str | None]:
-    for name in (x, y):
-        if name is not None and name not in axes:
-            raise ValueError(f"{name} does not vary in this sweep: there are {', '.join(axes)}.")
+    if unknown := [name for name in (x, y) if name not in (None, *axes)]:
+        raise ValueError(f"{unknown[0]} does not vary in this sweep: there are {', '.join(axes)}.")
     # numbers go along x; the setting named last varies fastest, and is the one that people think of as x
     numbers = [name for name in axes if _numeric(table, name) and name != y]
     x = x or (numbers or [name for name in axes if name != y] or list(axes))[-1]
-    rest = [name for name in axes if name != x]
-    return x, y or (rest[-1] if rest else None)
+    return x, y or next((name for name in reversed(axes) if name != x), None)
 
 
 def _numeric(table: pd.DataFrame, name: str) -> bool:
@@ -45,7 +43,6 @@ def _numeric(table: pd.DataFrame, name: str) -> bool:
 
 
 def _words(name: str) -> str:
-    """A setting on an axis."""
     return " ".join(name.replace("_", " ").split(".")).replace("eps", "temperature")
 
 

@@ -1,5 +1,4 @@
-"""Every trial for itself: do the weights change in this trial? On the cores here or on a cluster, through the sweeps'
-engine.
+"""Every trial for itself: do the weights change in this trial? Here or on a cluster, by the sweeps' engine.
 
 Radii, units and cells are those of all trials together, so that estimates can be compared. A trial is kept as soon as
 it is there: the same command goes on with those that are missing.
