@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.special import logsumexp
 from jaxtyping import Bool, Float, Int
 
+from .._names import DURATION, Gate, Selection
 from .._types import Array, ArrayLike, is_traced
 from ..actions import AbstractActions, Sampled
 from ..core._checks import check_number, shown
@@ -23,10 +24,7 @@ from ..core.equilibrium import Route, solve
 from ..core.flow import one_step
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at, gate
 from ..primitives.columns import Drawn
-from .decision import TILTED, Memory, Selection
-
-Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest", "posterior"]
-DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
+from .decision import TILTED, Memory
 
 
 class Options(NamedTuple):
@@ -126,7 +124,7 @@ class Circuit(AbstractGate):
     With another regulariser, or a product, the softmax unit gives way to a threshold (`core.circuit.Layers`).
 
     Layers y, ln m, r and w go on where the last decision left them; a and b begin at Pi w and ln(Pi w), because Pi is
-    new at every decision. What it hears of the cost is s = -ln q with q summing to one, so a constant added to all
+    new at every decision. What it receives of the cost is s = -ln q with q summing to one, so a constant added to all
     actions changes nothing. Without `scales` the time constants are the ladder `time_scales(eps, tau)`, which is stable
     at any temperature; with other ones the weights may oscillate for ever (`circuit_stability` knows). Derivatives are
     of forward mode only.
@@ -237,14 +235,6 @@ def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
     return kind(duration=duration, tau=tau) if kind in (Flow, Circuit) else kind()
 
 
-def check_used(name: Gate, duration: float, tau: float, prior: Sequence[float] = ()) -> None:
-    """Settings that the gate does not use are an error."""
-    if name == "cheapest" and len(set(prior)) > 1:
-        raise ValueError(f"gate = {name!r} takes no notice of prior = {prior}: leave one of them out.")
-    if GATES[name] not in (Flow, Circuit) and (duration, tau) != (DURATION, 1.0):
-        raise ValueError(f"gate = {name!r} has no duration or tau: they belong to the gates 'flow' and 'circuit'.")
-
-
 def bias(prior: Sequence[float]) -> np.ndarray | None:
     """Settings' shares as a prior that sums to one; None where they are even."""
     return None if len(set(prior)) == 1 else np.asarray(prior) / np.sum(prior)
@@ -292,7 +282,7 @@ def _positive(name: str, value: ArrayLike) -> jax.Array:
 
 
 def _normalised(problem: AnyProblem) -> AnyProblem:
-    """A mixture with s = -ln q, q summing to one, as in the paper: layers y and m hear a constant in s, w* does not."""
+    """A mixture with s = -ln q, q summing to one, as in the paper: layers y and m see a constant in s, w* does not."""
     if isinstance(problem, Problem):
         return problem._replace(action_cost=problem.action_cost + logsumexp(-problem.action_cost))
     if isinstance(problem.complexity, Mixture):
