@@ -178,7 +178,7 @@ def test_claims_alone_say_what_is_left_out(original, tmp_path):
     alone = shutil.copy(original / "claims.json", tmp_path / "claims.json")
     found = compare(alone, original)
     assert [note.split(":")[0] for note in found.notes] == [
-        "the first run has no environment.json", "the first run has no figures beside it",
+        "the first run has no environment.json", "the first run has no figures in its folder",
     ]  # fmt: skip
     assert found.versions == []
 
