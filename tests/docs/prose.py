@@ -22,8 +22,7 @@ PROOFS = {"docs/explanation/mathematics.md"}
 GENERATED = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "reference" / "api").glob("*.md")}
 RECORDS = {"benchmarks/RECORD.md"}
 CONTRIBUTORS = {"CONTRIBUTING.md"}
-UNCHECKED = ("tracks",)  # packages of `policychord`
-SOURCES = [path for path in (ROOT / "src").rglob("*.py") if path.relative_to(ROOT).parts[2] not in UNCHECKED]
+SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
 
 # What a native engineer would not write, and what to write. A word with ordinary uses has them in ORDINARY.
 BANNED = {

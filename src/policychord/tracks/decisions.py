@@ -146,7 +146,7 @@ def cells_of(change: np.ndarray) -> Cells:
     """A grid whose cells grow outwards, x = r sinh(c y)/sinh(c), up to nearly the largest change."""
     half = AXIS // 2
     reach = max(float(np.quantile(np.abs(change), REACHED)), FINEST * half * 1.001)
-    # the first cell beside the middle is the smallest: r sinh(c/half)/sinh(c) = FINEST
+    # the first cell next to the middle is the smallest: r sinh(c/half)/sinh(c) = FINEST
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)
@@ -200,6 +200,11 @@ def _of_trial(
     chosen = np.take_along_axis(decides, order, axis=1)
     marks = [marked(trial, frames, name) for name in (settings.predator, settings.leader)]
     seen = _seen(layout, forces, World(absent_far(p), np.nan_to_num(v), *marks), chosen)
+    if wrong := [name for name, push in zip(forces, np.moveaxis(seen.force, 1, 0), strict=True)
+                 if not np.isfinite(push).all()]:  # fmt: skip
+        raise ValueError(
+            f"force {wrong[0]!r} is not finite in some situations: return zeros where it has no direction."
+        )
     row, column = np.nonzero(chosen)
     who = order[row, column]
     own, change = velocity[row, who], later[row, who] - velocity[row, who]
