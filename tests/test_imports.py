@@ -43,13 +43,13 @@ ALLOWED = {
     "inference": LIBRARY | {"_files", "_lazy", "drawing"},
     "choices": ESTIMATION | {"_names"},
     "tracks": ESTIMATION | {"_names", "drawing"},
-    "runs": {"_names", "_types", "_files", "_lazy", "_plugins", "__init__", "wording", "drawing", "core", "loops", "worlds",
-             "inference", "choices", "tracks"},
+    "runs": {"_names", "_types", "_files", "_lazy", "_plugins", "__init__", "wording", "drawing", "core", "loops",
+             "worlds", "inference", "choices", "tracks"},
     "__init__": LIBRARY | {"_lazy", "drawing", "choices", "effect_size", "gym", "inference", "pettingzoo", "rivals",
                            "torch", "tracks"},
     "studio": {"_types", "__init__", "wording", "drawing", "core", "loops", "worlds", "choices", "tracks", "runs"},
-    "cli": {"_names", "_types", "_plugins", "__init__", "wording", "drawing", "core", "inference", "choices", "worlds", "tracks",
-            "runs", "studio"},
+    "cli": {"_names", "_types", "_plugins", "__init__", "wording", "drawing", "core", "inference", "choices", "worlds",
+            "tracks", "runs", "studio"},
     "__main__": {"cli"},
 }  # fmt: skip
 

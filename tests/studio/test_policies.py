@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.core.regularisers import Tsallis
+from policychord.runs.policy_table import EXAMPLE, read_policies
 from policychord.studio.pages.policies import POLICIES
-from policychord.studio.policy_table import EXAMPLE, read_policies
 from policychord.studio.uploads import Upload
 
 from .browsing import loaded, needs_browser

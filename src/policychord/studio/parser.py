@@ -87,7 +87,7 @@ def _choices() -> Reader:
 
 
 def _policies() -> Reader:
-    from .policy_table import read_policies
+    from ..runs.policy_table import read_policies
 
     return read_policies
 

@@ -16,10 +16,10 @@ from ...agent import Composer
 from ...loops.contest import contest
 from ...models import Cost, diagnose
 from ...primitives import Categorical
+from ...runs.policy_table import EXAMPLE, MOST_STATES, PolicyTable, read_policies
 from ..inputs import Input, changed, check_names, describe_inputs, inputs_of, values_of
 from ..jobs import Job, pursue
 from ..parser import parse
-from ..policy_table import EXAMPLE, MOST_STATES, PolicyTable, read_policies
 from ..uploads import Upload
 from ..wire import Frame
 from .base import Page
