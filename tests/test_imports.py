@@ -86,6 +86,7 @@ KEPT = {
         "runs/phase_maps.py",
         "runs/plan.py",
         "runs/sweep.py",
+        "tracks/foreign.py",
         "tracks/reading.py",
     },
     "h5py": {"tracks/reading.py"},

@@ -242,11 +242,12 @@ def _verdict(explained: Explained) -> str:
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
     arena = ("A round arena was found: " if len(verdict.arena) == 3 else "The arena: ") + ", ".join(
         f"{number:.4g}" for number in verdict.arena) + f" {unit}. " if verdict.arena else ""  # fmt: skip
+    reach = f"The predator is seen up to {layout.reach:.4g} {unit} (--reach). " if "predator" in decisions.names else ""
     how = (
         f"{decisions.size:,} decisions, one every {layout.every:g} s; {100 * judged.resting:.1f}% of all were of "
         f"resting animals and left out. Radii {zones.separation:.4g}, {zones.alignment:.4g}, {zones.cohesion:.4g}"
         f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
-        f"{arena}{explained.seconds:.0f} s of processor time{memory}."
+        f"{arena}{reach}{explained.seconds:.0f} s of processor time{memory}."
     )
     table = _table(["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores])
     errors = (
