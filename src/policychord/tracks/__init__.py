@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .quality import Suspicions, suspect
     from .reading import TrackError, Tracks, Trial, parse_tracks, read_tracks
     from .rivals import models_of
-    from .settings import USUAL, ForceSettings, Smoothing
+    from .settings import USUAL, ForceSettings, Smoothing, TrackPlan
     from .simulate import as_tracks, blank_decisions, predict, simulate_group
     from .situations import Situations, situations_of
     from .verdict import Judged, Rank, Verdict, call_of, judge
@@ -26,7 +26,7 @@ _HOME = {
     "reading": ("TrackError", "Tracks", "Trial", "parse_tracks", "read_tracks"),
     "motion": ("Card", "Motion", "card_of", "describe", "leadership", "move"),
     "forces": ("Layout", "Seen", "Sight"),
-    "settings": ("USUAL", "ForceSettings", "Smoothing"),
+    "settings": ("USUAL", "ForceSettings", "Smoothing", "TrackPlan"),
     "decisions": ("Decisions", "cells_of", "decide", "of_trial", "thin"),
     "gating": ("HeavyTailed", "family_of", "fit_agent", "weigh"),
     "quality": ("Suspicions", "suspect"),
