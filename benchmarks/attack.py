@@ -40,15 +40,16 @@ from websockets.sync.client import connect
 
 from policychord import enable_x64
 from policychord.choices.data import TASKS, parse_choices, read_choices
+from policychord.cli.options import Given, settle
 from policychord.inference import Model, likelihood, real
 from policychord.inference.families import full
 from policychord.inference.learning import objectives as learning
 from policychord.inference.optimise import Optimum
 from policychord.runs import cache, fit, sweep
-from policychord.runs import tracks as track_runs
 from policychord.runs.plan import SweepPlan, points_of, read_sweep_plan
 from policychord.tracks.motion import card_of, describe, move
 from policychord.tracks.reading import parse_tracks, read_tracks
+from policychord.tracks.settings import TrackPlan
 from policychord_paper import compare
 
 from . import wild
@@ -143,7 +144,7 @@ def attack_tracks(count: int, seed: int) -> Attacked:
         describe(card_of(tracks, move(tracks)))
 
     def use(path: Path) -> None:
-        plan = track_runs.read_track_plan(path, {})
+        plan = settle(Given(TrackPlan, {}, path))
         tracks = parse_tracks(good, "good.csv", rate=plan.rate, scale=plan.scale, unit=plan.unit, columns=plan.columns)
         describe(card_of(tracks, move(tracks, plan.smoothing)))
 

@@ -259,6 +259,7 @@ HARMLESS = {
     "policychord/runs/doctor.py": "/proc and /sys",
     "policychord/runs/engine.py": "writes a log",
     "policychord_paper/report.py": "templates, and figures that the same run drew: bytes into a page",
+    "policychord/studio/pages/choices/frames.py": "the page that it wrote, from a folder of its own",
     "policychord/studio/parser.py": "/proc",
     "policychord/studio/server.py": "its own pages; writes a link",
 }
