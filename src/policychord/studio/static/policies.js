@@ -1,5 +1,4 @@
 // The page Policies: a table goes in, weights come out; a contest and a diagnosis on demand.
-import { tokens } from "./canvas.js";
 import { offer, send } from "./upload.js";
 
 const CLASSES = ["one", "two", "three", "four", "five"];
@@ -10,7 +9,7 @@ export const restart = "Example"; // what the button says
 
 export function mount(root, studio) {
   const slot = (name) => root.querySelector(`[data-slot="${name}"]`);
-  const frames = {}, sheet = document.createElement("canvas");
+  const frames = {};
   let known = null;
 
   function blame(text) { slot("blamed").hidden = !text; slot("blame").textContent = text; }
@@ -61,20 +60,6 @@ export function mount(root, studio) {
     }));
   }
 
-  function paint() { // the bars as a picture to save
-    const colours = tokens(), c = sheet.getContext("2d"), { names, states } = frames.weights, style = getComputedStyle(document.documentElement);
-    [sheet.width, sheet.height] = [900, 60 + 36 * states.length];
-    c.font = `14px ${colours.sans}`;
-    names.forEach((name, k) => { c.fillStyle = style.getPropertyValue(`--${CLASSES[k]}`); c.fillText(name, 160 + 140 * k, 24); });
-    states.forEach((state, i) => {
-      let x = 160;
-      c.fillStyle = colours.ink;
-      c.fillText(state, 8, 62 + 36 * i);
-      row(i).forEach((weight, k) => { c.fillStyle = style.getPropertyValue(`--${CLASSES[k]}`); c.fillRect(x, 46 + 36 * i, 720 * weight, 24); x += 720 * weight; });
-    });
-    return sheet;
-  }
-
   return {
     frame(one) {
       if (one.part === "asked") slot("cancel").hidden = one.computing[0] !== "contest";
@@ -87,9 +72,8 @@ export function mount(root, studio) {
       slot(one.part).hidden = false;
       slot(one.part).textContent = one.lines.join("\n");
     },
-    settings() { describe(); },
+    settings: describe,
     recolour() {},
-    canvases: () => [paint()],
     data: () => frames,
     free() {},
   };
