@@ -1,6 +1,7 @@
 """Planners that know the same model and none of the primitives: what a composition has to beat."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,14 +34,39 @@ def mppi(
     `nominal` is that action, the middle of the range unless given; a decision takes `samples` times `steps` simulated
     steps. The other settings are those of `Planner`, and their defaults were chosen by the same rule as there.
     """
+    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise, "temperature": temperature}
+    return _around_a_constant(actions, predict, stage_cost, nominal, seed=seed, **settings)
+
+
+def gradient(
+    actions: AbstractActions,
+    predict: Predict,
+    stage_cost: Stage,
+    *,
+    steps: int = 30,
+    samples: int = 64,
+    knots: int = 8,
+    noise: ArrayLike = 0.1,
+    nominal: ArrayLike | None = None,
+) -> Planner:
+    """Descent of the cost's gradient in the actions: `mppi` with `agent.Planner`'s `by="gradient"`.
+
+    It needs a model that can be differentiated. A decision takes a quarter of `samples` as steps along the gradient,
+    which cost about as much as `samples` simulations; the first step is `noise` long, in units of half the range.
+    """
+    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise}
+    return _around_a_constant(actions, predict, stage_cost, nominal, by="gradient", **settings)
+
+
+def _around_a_constant(
+    actions: AbstractActions, predict: Predict, stage_cost: Stage, nominal: ArrayLike | None, *, steps: int, knots: int,
+    **settings: Any,
+) -> Planner:  # fmt: skip
+    """A plan around one constant action, free in all of its steps."""
     middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
-    still = Gaussian(jnp.asarray(middle, dtype=float), 1.0)
-    free = Cost(lambda observation, action, k: 0.0)
-    composer = Composer({"plan": still}, free, actions, 1.0, gate="prior", selection="mean")
-    return Planner(
-        composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
-        temperature=temperature, seed=seed,
-    )  # fmt: skip
+    still = {"plan": Gaussian(jnp.asarray(middle, dtype=float), 1.0)}
+    composer = Composer(still, Cost(lambda x, u, k: 0.0), actions, 1.0, gate="prior", selection="mean")
+    return Planner(composer, predict, stage_cost, steps=steps, free=steps, knots=min(knots, steps), **settings)
 
 
 def random_shooting(

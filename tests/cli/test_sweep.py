@@ -32,7 +32,7 @@ def undisturbed(tmp_path_factory):
     """The episodes of the plan, by a sweep that nobody stopped."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "plan.toml").write_text(PLAN)
-    assert run("sweep", "run", folder / "plan.toml", "--workers", 1, "--out", folder / "out").code == 0
+    assert run("sweep", "run", folder / "plan.toml", "--jobs", 1, "--out", folder / "out").code == 0
     assert run("sweep", "export", folder / "out").code == 0
     return (folder / "out" / "episodes.csv").read_bytes()
 
@@ -40,7 +40,7 @@ def undisturbed(tmp_path_factory):
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(here, tmp_path, undisturbed, engine):
     (tmp_path / "plan.toml").write_text(PLAN)
-    words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--json", "--out")
+    words = ("sweep", "run", tmp_path / "plan.toml", "--jobs", 1, "--json", "--out")
     command = process(*words, tmp_path / "out", "--engine", engine)
     with subprocess.Popen(command, stdout=-3, stderr=-1, text=True) as sweeping:
         while not sweeping.stderr.readline().startswith("[2/6] batch "):
@@ -65,7 +65,7 @@ def test_a_million_episodes_do_not_start_by_a_slip(here, tmp_path, monkeypatch):
 def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     out = tmp_path / "out"
-    words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--out", out, "--json")
+    words = ("sweep", "run", tmp_path / "plan.toml", "--jobs", 1, "--out", out, "--json")
     with subprocess.Popen(
         process(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sweeping:

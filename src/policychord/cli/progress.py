@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from .._types import Watch
@@ -21,21 +21,34 @@ def watching() -> "Iterator[Watch]":
         yield _line
         return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", style="dim"),
     )  # fmt: skip
     width = max(min(console.width - 45, 60), 10)  # what the bar and the counts leave
+    begin = time.monotonic()
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("starting", total=None)
+        bar = progress.add_task("starting", total=None, left="")
 
         def watch(words: str, done: int, total: int) -> None:
             shown = words if len(words) <= width else words[: width - 1] + "…"
-            progress.update(bar, description=shown.ljust(width), completed=done, total=total)
+            rest = left(time.monotonic() - begin, done, total)
+            progress.update(bar, description=shown.ljust(width), completed=done, total=total, left=rest)
 
         yield watch
 
 
 def _line(words: str, done: int, total: int) -> None:
-    print(f"[{done + 1}/{total}] {words}", file=sys.stderr, flush=True)
+    shown = f"{done}%" if total == 100 else f"{done + 1}/{total}"
+    print(f"[{shown}] {words}", file=sys.stderr, flush=True)
+
+
+def left(elapsed: float, done: int, total: int) -> str:
+    """How long the rest takes if it goes on as it went, once that can be told."""
+    from ..runs import duration
+
+    if done < 0.05 * total or elapsed < 3:
+        return ""
+    return f"about {duration(max(1.0, elapsed * (total - done) / done))} left"
 
 
 class Pace:

@@ -94,10 +94,10 @@ def _short(value: Any) -> str:
         "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
     ),
 )
-@options.expand_records
+@options.with_settings(work=options.offer(options.Work))
 def _run_command(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
-    work: options.Work,
+    work: options.Given,
     shard: Annotated[
         str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
     ] = "",
@@ -129,7 +129,7 @@ def _run_command(
     from ..runs import sweep as runs
     from ..runs.plan import read_sweep_plan
 
-    options.check_work(work)
+    how = options.work_of(work)
     chosen = read_sweep_plan(plan)
     part = _shard(shard)
     out = Path("out") / "sweeps" / plan.stem if out is None else out
@@ -142,7 +142,7 @@ def _run_command(
         )
     resumable()
     if todo:
-        with options.start_workers(work, out / "log.txt") as (pool, count), _watching(todo, count) as watch:
+        with options.start_workers(how, out / "log.txt") as (pool, count), _watching(todo, count) as watch:
             runs.run_batches(chosen, out, pool, count, todo, watch)
     progress = runs.sweep_status(chosen, out)
     record = {"results": progress, "out": out, "computed": len(todo)}

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field
 from scipy.signal import savgol_coeffs, savgol_filter
 from scipy.spatial import cKDTree
 
 from ..worlds.flock.measures import milling, polarization
 from .quality import Suspicions, suspect
 from .reading import TrackError, Tracks
+from .settings import Smoothing
 
 EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
 INTERPOLATED = 0.05  # share of such steps from which positions are doubted
@@ -23,25 +23,6 @@ LONGEST_DELAY = 2.0  # s that one may follow another
 TOGETHER = 5.0  # s that two must be followed together, at least
 MOST_RANKED = 60  # individuals of a trial, those followed for longest
 ALIKE = 0.5  # the least correlation at the best delay for which a delay means anything
-
-
-class Smoothing(BaseModel):
-    """How velocities are found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    window: float = Field(
-        default=0.3, gt=0, le=1e6, description="seconds under the moving polynomial; at least 3 frames"
-    )
-    order: int = Field(default=2, ge=1, le=5, description="of the polynomial")
-    causal: bool = Field(default=False, description="use no frame after the moment itself")
-    longest_gap: float = Field(
-        default=0.2, ge=0, le=1e6, description="seconds: gaps up to this are filled by straight lines"
-    )
-    jump: float = Field(
-        default=8.0, ge=0, le=1e6, description="tracks are cut where a position deviates from straight motion by so "
-        "many times what nine of ten positions do; 0 cuts none",
-    )  # fmt: skip
 
 
 class Moved(NamedTuple):

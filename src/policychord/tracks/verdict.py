@@ -22,7 +22,6 @@ from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
 from .decisions import Decisions, rows_of
 from .explained import Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
-from .forces import ForceSettings
 from .hidden import REST, STATES, Hidden, find_hidden
 from .motion import Motion
 from .nested import Found, at, estimator, search
@@ -39,6 +38,7 @@ from .rivals import (
     names_of,
     units_of,
 )  # fmt: skip
+from .settings import SURROGATES, ForceSettings
 from .situations import RESTING, Situations, situations_of
 from .surrogates import drawn, exchanged, rotated
 
@@ -46,7 +46,6 @@ WAYS: dict[str, tuple[str, str, str]] = {
     "by sum": (SUM, SOFT_SUM, GATED_SUM),
     "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
 }
-SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
 FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
 BEST_OF_SEVERAL = 2.5  # errors: about the quantile 1 - .05/3 of Student's t over 20 blocks

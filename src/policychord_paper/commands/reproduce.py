@@ -53,8 +53,8 @@ def _reproduce_command(
     seed: Annotated[
         int, typer.Option(help="Seed of all random draws: the same seed, the same result.", metavar="N", min=0)
     ] = 0,
-    workers: Annotated[
-        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    jobs: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--jobs", min=1)
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do everything again, also what an earlier run in the same folder did.")
@@ -88,7 +88,7 @@ def _reproduce_command(
 
     began = time.perf_counter()
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
-    workers = available_cores() if workers is None else workers
+    workers = available_cores() if jobs is None else jobs
     chosen = _chosen(study, quick, seed, data)
     ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed, data)
     if data is not None and not any(_reads_data(c.study) for c in [*chosen, *lenders]):
