@@ -1,13 +1,10 @@
 """Policies in a table: their weights in every state, what composing them gains, and what to change."""
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from .._types import Array
@@ -17,24 +14,17 @@ from ..drawing import COLOURS, blank
 from ..inference import findings
 from ..loops.contest import OURS, Contest
 from .page import Results
-from .store import check_text, write_text
+from .policy_table import OWN, PolicyTable, read_policies
+from .store import write_text
 
-FEWEST, MOST, LARGEST = 2, 5, 1000  # policies; states, and actions
-OWN = ("state", "action", "cost")
+__all__ = [
+    "Composed", "PolicyTable", "compose_table", "describe_table", "read_policies", "results_of", "simulate_policies",
+    "warnings_of", "write_policies",
+]  # fmt: skip
+
 SHOWN = 20  # states on the page; weights.csv has all
 MOVED = 0.1  # a cost that moves no weight by so much hardly counts
 ALIKE = 0.05  # total variation of two policies that do the same
-
-
-class PolicyTable(NamedTuple):
-    """Policies, and the cost of every action, in labelled states."""
-
-    name: str
-    states: list[str]
-    actions: list[str]
-    policies: list[str]
-    pi: Float[np.ndarray, "state action n"]
-    cost: Float[np.ndarray, "state action"]
 
 
 class Composed(NamedTuple):
@@ -44,41 +34,6 @@ class Composed(NamedTuple):
     posed: Problem
     solved: Equilibrium
     costs: Contest  # minus the expected cost of an action, state by state
-
-
-def read_policies(path: Path) -> PolicyTable:
-    """A CSV with a row for each state and action: (state,) action, cost, and a column of probabilities per policy."""
-    check_text(path)
-    if not path.exists():
-        raise ValueError(f"{path} does not exist: check the path;  policychord agents simulate  writes one to try.")
-    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig", errors="replace"))))
-    header = [column for column in (rows[0] if rows else {}) if column]
-    names = [column for column in header if column not in OWN]
-    if not {"action", "cost"} <= set(header) or not FEWEST <= len(names) <= MOST:
-        raise ValueError(f"{path} has the columns {', '.join(header)[:200] or 'none'}: it needs action, cost and "
-                         f"{FEWEST} to {MOST} policies, and may have state.")  # fmt: skip
-    states, actions = (list(dict.fromkeys(row.get(key) or "" for row in rows)) for key in ("state", "action"))
-    if max(len(states), len(actions)) > LARGEST:
-        raise ValueError(f"{path} has {len(states)} states and {len(actions)} actions: at most {LARGEST} of each.")
-    cells = np.full((len(states), len(actions), 1 + len(names)), np.nan)
-    for line, row in enumerate(rows, 2):
-        place = states.index(row.get("state") or ""), actions.index(row["action"] or "")
-        if np.isfinite(cells[place]).all():
-            raise ValueError(f"{path}, line {line}: this state and action stand in an earlier line, too; remove one.")
-        try:
-            cells[place] = [float(row[column]) for column in ("cost", *names)]
-        except (TypeError, ValueError):
-            raise ValueError(f"{path}, line {line}: cost and policies must be numbers.") from None
-    if not np.isfinite(cells).all():
-        state, action, _ = np.argwhere(~np.isfinite(cells))[0]
-        raise ValueError(f"{path} has no finite numbers for action {actions[action]!r} in state {states[state]!r}: "
-                         "give every state a line for every action.")  # fmt: skip
-    total = cells[..., 1:].sum(axis=1)
-    if np.any(cells[..., 1:] < 0) or np.any(abs(total - 1) > 0.01):
-        state, policy = np.argwhere((abs(total - 1) > 0.01) | np.any(cells[..., 1:] < 0, axis=1))[0]
-        raise ValueError(f"{path}: the probabilities of {names[policy]} in state {states[state]!r} must be at least 0 "
-                         f"and sum to 1; they sum to {total[state, policy]:.4g}.")  # fmt: skip
-    return PolicyTable(path.name, states, actions, names, cells[..., 1:] / total[:, None], cells[..., 0])
 
 
 def simulate_policies(policies: int, states: int, actions: int, seed: int) -> PolicyTable:

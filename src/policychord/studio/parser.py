@@ -87,9 +87,9 @@ def _choices() -> Reader:
 
 
 def _policies() -> Reader:
-    from .policy_table import read_policies
+    from ..runs.policy_table import parse_policies
 
-    return read_policies
+    return lambda content, name, options: parse_policies(content, name)
 
 
 # Each imports what it needs, and nothing more, before memory is limited.

@@ -168,12 +168,12 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
 
 def report_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """The page that `policychord choices fit` writes."""
-    from ....runs.choices import ChoiceResult, write_choices  # matplotlib takes a second
+    from ....runs.choices import ChoiceResult, results_of, write_choices  # matplotlib takes a second
 
     choices, plan = fitting.choices, fitting.plan
     known, remarks = analysis.models[plan.reference], remarks_on(choices, plan, analysis)
     rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
     result = ChoiceResult(choices, plan, analysis, _examine(fitting, analysis), rivals, None, None, None, remarks)
     with TemporaryDirectory(prefix="policychord-") as folder:
-        write_choices(result, Path(folder), shrunk=False, arviz="", individuals=False)
+        write_choices(result, results_of(result), Path(folder))
         return Frame("report", {"html": (Path(folder) / "report.html").read_text(encoding="utf-8")}, {})
