@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...runs.policies import PolicyTable, compose_table, describe_table, warnings_of
-from ...runs.policy_table import parse_policies
+from ...runs.policy_table import PolicyTable, parse_policies
 from ..inputs import Input, changed, check_names, describe_inputs, in_page_words, inputs_of, values_of
 from ..parser import parse
 from ..uploads import Upload
@@ -54,6 +53,8 @@ class _Policies(NamedTuple):
 
 
 def _data_frame(state: _Policies) -> Frame:
+    from ...runs.policies import describe_table  # matplotlib takes a second
+
     header = {"file": state.upload.name, "text": state.upload.content.decode("utf-8", "replace")[:LONGEST_TEXT],
               "blame": state.fault, "facts": describe_table(state.table)}  # fmt: skip
     return Frame("data", header, {})
@@ -61,6 +62,8 @@ def _data_frame(state: _Policies) -> Frame:
 
 def _weights_frame(state: _Policies) -> Frame:
     """Weights in every state with the worst certificate, the contest in expected costs, and what asks for a change."""
+    from ...runs.policies import compose_table, warnings_of
+
     settings, table = state.settings, state.table
     found = compose_table(table, settings.eps, settings.unit)
     certificate = found.solved.certificate

@@ -104,7 +104,7 @@ function enter({ name, settings: wanted }) {
         if (snippetWanted) { snippetWanted = false; showSnippet(message.snippet); }
       }
     },
-    frame(one) { states.frame(one); page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
+    frame(one) { states.frame(one); if (one.part !== "compiling") page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
   });
 
   function buttons() {
