@@ -43,8 +43,9 @@ def test_hello_settings_and_frames(studio):
         names = [control["name"] for control in hello["inputs"]]
         assert set(names) == set(hello["settings"]) == set(hello["defaults"])
         assert all(control["description"] and control["label"] for control in hello["inputs"])
-        line.send('{"set": {"eps": 2.0}}')
-        assert words(line)["settings"]["eps"] == 2.0
+        line.send('{"set": {"eps": 2.0}, "number": 7}')
+        answer = words(line)
+        assert (answer["settings"]["eps"], answer["number"]) == (2.0, 7)  # the page knows what is answered
         assert frame(line, "gate").header["eps"] == 2.0
 
 
@@ -101,6 +102,7 @@ def test_nothing_that_is_said_breaks_the_server(studio, seed):
         ("choices", f'{{"set": {{"participant": {LONG}}}}}'),
         ("gate", f'{{"set": {{"eps": {LONG}}}}}'),
         ("gate", '{"set": {"eps": 1e999}}'),
+        ("gate", '{"set": {}, "number": {"deep": []}}'),
         ("gate", '{"set": {"\\ud800": 1}}'),  # half a character, which no answer can repeat
     ],
 )

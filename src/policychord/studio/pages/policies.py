@@ -85,7 +85,8 @@ def _begin() -> _Policies:
 
 def _change(state: _Policies, changes: Mapping[str, Any]) -> _Policies:
     check_names(INPUTS, changes)
-    return state._replace(settings=changed(state.settings, changes, INPUTS), left=("weights",))
+    left = tuple(part for part in ("data", "weights") if part in (*state.left, "weights"))
+    return state._replace(settings=changed(state.settings, changes, INPUTS), left=left)
 
 
 def _act(state: _Policies, what: Mapping[str, Any]) -> _Policies:
