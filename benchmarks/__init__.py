@@ -6,7 +6,8 @@ import os
 # NPROC is for XLA: a second thread of its pool waits actively, and CPU time counts the waiting.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"):
     os.environ[_name] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+_ONE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_ONE}".strip()
 
 # glibc gives freed memory back to the system, and then every call gets it anew page by page, unless a larger block was
 # freed before. Which processes it hits depends on their addresses; a gradient of size B then takes 26 us instead of 6.

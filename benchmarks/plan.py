@@ -167,53 +167,34 @@ def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str,
 
 
 def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> None:
-    """The tables of the page and of the README."""
+    """The tables of the page and of the record; what was not played stays as the file has it."""
     usual = found[""]
-    titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
     counts = {who: min(costs.shape[1] for costs in told.values()) for who, told in usual.items()}
+    before = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
 
-    def rows(agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> list[list[str]]:
-        return [[who, *(cell(who, name) if name in told else "" for name in NAMES)] for who, told in agents.items()]
+    def table(name: str, agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> None:
+        old = before.get(name, {"columns": {}, "rows": []})
+        kept = {row[0]: dict(zip(old["columns"], row, strict=True)) for row in old["rows"]}
+        rows = []
+        for who in {**kept, **agents}:
+            played = {task: cell(who, task) for task in agents.get(who, ())}
+            rows.append([who, *({task: kept.get(who, {}).get(task, "") for task in NAMES} | played).values()])
+            if name == "costs":
+                rows[-1].append(min(counts.get(who, np.inf), kept.get(who, {}).get("episodes", np.inf)))
+        keep(out, name, COMMAND, titles | ({"episodes": "d"} if name == "costs" else {}), rows)
 
-    medians = rows(usual, lambda who, name: middle(usual[who][name][0]))
-    keep(out, "costs", COMMAND, titles | {"episodes": "d"}, [[*row, counts[row[0]]] for row in medians])
-    others = {who: told for who, told in usual.items() if who != OURS}
-
-    def against(who: str, name: str) -> str:
-        return share(usual[OURS][name][0], usual[who][name][0])
-
-    keep(out, "paired", COMMAND, titles, rows(others, against))
-    wrong = [
-        [f"{who}, {cell}", *(middle(told[name][0]) if name in told else "" for name in NAMES)]
-        for cell, agents in found.items() if cell for who, told in agents.items()
-    ]  # fmt: skip
-    keep(out, "mass", COMMAND, titles, wrong)
+    titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
+    table("costs", usual, lambda who, name: middle(usual[who][name][0]))
+    table("medians", usual, lambda who, name: f"{np.median(usual[who][name][0]):.1f}")
+    paired = {
+        who: {name: costs for name, costs in told.items() if name in usual[OURS]}
+        for who, told in usual.items() if who != OURS
+    }  # fmt: skip
+    table("paired", paired, lambda who, name: share(usual[OURS][name][0], usual[who][name][0]))
+    wrong = {f"{who}, {cell}": told for cell, agents in found.items() if cell for who, told in agents.items()}
+    table("mass", wrong, lambda who, name: middle(wrong[who][name][0]))
     timed = {who: told for who, told in usual.items() if counts[who] > BATCH}  # the first batch compiles
-    keep(out, "speed", COMMAND, titles, rows(timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}"))
-
-
-def latency(out: Path, rounds: int = 200) -> None:
-    """One decision after another on the 3-D drone: 64 rollouts of 25 steps, compiled, with 8 threads as found."""
-    arena = Arena("3-D drone", Path("build/plan"))
-    rows = []
-    for who, agent in {
-        "plan": arena.plan(USUAL, steps=25, samples=64),
-        "MPPI": arena.mppi(USUAL, steps=25, samples=64),
-        "composed, 32 points of 26 steps": arena.composer(USUAL),
-    }.items():
-        view, memory = arena.view(), agent.start()
-        decide = eqx.filter_jit(lambda x, k, memory, agent=agent: agent.decide(jax.random.key(0), x, k, memory))
-        jax.block_until_ready(decide(view, jnp.asarray(0), memory))
-        wall, cpu = [], time.process_time()
-        for k in range(rounds):
-            began = time.perf_counter()
-            memory = jax.block_until_ready(decide(view, jnp.asarray(k), memory)).memory
-            wall.append(1e3 * (time.perf_counter() - began))
-        cpu = 1e3 * (time.process_time() - cpu) / rounds
-        rows.append([who, cpu, *np.quantile(wall, [0.5, 0.95])])
-    columns = {"one decision on the 3-D drone": "s", "CPU ms": ".2f", "p50 ms": ".2f", "p95 ms": ".2f"}
-    keep(out, "latency", f"{COMMAND} --latency", columns, rows)
-    print(rows)
+    table("speed", timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}")
 
 
 def main() -> None:
@@ -223,13 +204,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
     parser.add_argument("--folder", type=Path, default=Path("build/plan"))
     parser.add_argument("--out", type=Path, default=Path("build/plan.json"))
-    parser.add_argument("--latency", action="store_true", help="time single decisions instead")
     told = parser.parse_args()
     keep_programs()
     jax.config.update("jax_enable_x64", True)
-    if told.latency:
-        latency(told.out)
-        return
     BEFORE.append(time.time() + 60 * told.minutes)
     tables(measure(told.folder, told.seeds, told.fewer), told.out)
 

@@ -2,7 +2,13 @@
 
 import gc
 import os
+from importlib.metadata import version
 from pathlib import Path
+
+# Nearly all of the time is XLA's, which compiles thousands of programs that run once: without fusions it takes half of
+# it. Unknown flags end the process, so only versions get this one that have it; processes that tests start inherit it.
+if version("jaxlib").startswith(("0.8.", "0.9.", "0.10.")):
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_use_fusion_emitters=false"
 
 import jaxtyping
 from jaxtyping import install_import_hook
@@ -25,8 +31,9 @@ install_import_hook(
     "tests.shapes.check",
 )
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_disable_most_optimizations", True)  # half of what is left; numba's kernels are as ever
 keep_programs()  # what another worker, or the last run, compiled is loaded
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # tests compile many small ones
+gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live on: to look at them all took a sixth of it
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 

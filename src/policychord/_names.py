@@ -7,7 +7,7 @@ Selection = Literal["sample", "mean", "mode", "dither", "posterior", "posterior 
 DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
 SEED = "seed of all random draws: the same seed, the same result"
 SEEDS = "episodes, each with random draws of its own"
-EPS = "temperature: low follows the model, high the prior (even weights)"
+EPS = "the temperature: low follows the model, high the prior (even weights)"
 
 
 def check_used(name: Gate, duration: float, tau: float, prior: tuple[float, ...] = ()) -> None:

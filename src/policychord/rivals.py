@@ -1,19 +1,14 @@
 """Planners that know the same model and none of the primitives: what a composition has to beat."""
 
-from collections.abc import Callable
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
-from ._types import Action, ArrayLike, Observation, Time
+from ._types import ArrayLike
 from .actions import AbstractActions, Finite
 from .agent import Commitment, Composer, Planner
-from .models import Cost, Random
+from .agent.plan import By, Predict, Stage
+from .models import Cost
 from .primitives import Gaussian, Table
-
-Predict = Callable[[Observation, Action, Time], Observation] | Random
-Stage = Callable[[Observation, Action, Time], ArrayLike]
 
 
 def mppi(
@@ -27,6 +22,7 @@ def mppi(
     noise: ArrayLike = 0.1,
     temperature: ArrayLike = 0.5,
     nominal: ArrayLike | None = None,
+    by: By = "samples",
     seed: int = 0,
 ) -> Planner:
     """Model-predictive path integral control: `agent.Planner` around one constant action, free in all of its steps.
@@ -34,39 +30,26 @@ def mppi(
     `nominal` is that action, the middle of the range unless given; a decision takes `samples` times `steps` simulated
     steps. The other settings are those of `Planner`, and their defaults were chosen by the same rule as there.
     """
-    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise, "temperature": temperature}
-    return _around_a_constant(actions, predict, stage_cost, nominal, seed=seed, **settings)
-
-
-def gradient(
-    actions: AbstractActions,
-    predict: Predict,
-    stage_cost: Stage,
-    *,
-    steps: int = 30,
-    samples: int = 64,
-    knots: int = 8,
-    noise: ArrayLike = 0.1,
-    nominal: ArrayLike | None = None,
-) -> Planner:
-    """Descent of the cost's gradient in the actions: `mppi` with `agent.Planner`'s `by="gradient"`.
-
-    It needs a model that can be differentiated. A decision takes a quarter of `samples` as steps along the gradient,
-    which cost about as much as `samples` simulations; the first step is `noise` long, in units of half the range.
-    """
-    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise}
-    return _around_a_constant(actions, predict, stage_cost, nominal, by="gradient", **settings)
-
-
-def _around_a_constant(
-    actions: AbstractActions, predict: Predict, stage_cost: Stage, nominal: ArrayLike | None, *, steps: int, knots: int,
-    **settings: Any,
-) -> Planner:  # fmt: skip
-    """A plan around one constant action, free in all of its steps."""
     middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
     still = {"plan": Gaussian(jnp.asarray(middle, dtype=float), 1.0)}
     composer = Composer(still, Cost(lambda x, u, k: 0.0), actions, 1.0, gate="prior", selection="mean")
-    return Planner(composer, predict, stage_cost, steps=steps, free=steps, knots=min(knots, steps), **settings)
+    return Planner(
+        composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
+        temperature=temperature, by=by, seed=seed,
+    )  # fmt: skip
+
+
+def gradient(
+    actions: AbstractActions, predict: Predict, stage_cost: Stage, *, steps: int = 30, samples: int = 64,
+    knots: int = 8, noise: ArrayLike = 0.1, nominal: ArrayLike | None = None,
+) -> Planner:  # fmt: skip
+    """Descent of the cost's gradient in the actions, for models that can be differentiated: `mppi` without its average.
+
+    A decision takes a quarter of `samples` as steps along the gradient, which cost about as much as `samples`
+    simulations; the first step is `noise` long, in units of half the range.
+    """
+    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise, "nominal": nominal}
+    return mppi(actions, predict, stage_cost, by="gradient", **settings)
 
 
 def random_shooting(

@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from policychord._plugins import EPISODES, installed
-from policychord.cli.progress import Pace
+from policychord.cli.progress import accumulating, left
+from policychord.runs import duration
 from policychord.runs.plan import episodes_of
 
 from .command import process, run
@@ -110,18 +111,15 @@ def test_all_that_a_plan_may_name_is_listed(here, study):
     assert all(name in page.out for name in (*told, *offered.metrics))
 
 
-def test_the_rest_is_told_from_what_came_after_compiling():
-    now = [0.0]
-    pace = Pace(10, workers=2, clock=lambda: now[0])
-    for when in (60.0, 61.0):  # each worker has compiled
-        now[0] = when
-        pace.add(1)
-        assert pace.left() is None
-    for when in (62.0, 63.0):
-        now[0] = when
-        pace.add(1)
-    assert pace.left() == pytest.approx(6.0)
-    now[0] = 65.0
-    assert pace.left() == pytest.approx(4.0)
-    now[0] = 99.0
-    assert pace.left() == 0.0
+def test_what_is_left_is_told_from_what_was_done():
+    assert left(2.0, 50, 100) == left(60.0, 1, 100) == ""  # nothing is known yet
+    assert left(60.0, 50, 100) == f"about {duration(60.0)} left"
+    assert left(60.0, 100, 100) == ""
+
+
+def test_parts_of_the_work_add_up():
+    seen = []
+    add = accumulating(lambda *step: seen.append(step), 5)
+    add(2, "a")
+    add(3, "b")
+    assert seen == [("a", 1, 5), ("b", 4, 5)]

@@ -4,11 +4,13 @@ import io
 
 import numpy as np
 import pandas as pd
+import pytest
 from playwright.sync_api import expect
 
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.studio.pages.policies import EXAMPLE, POLICIES
+from policychord.runs.policy_table import EXAMPLE, read_policies
+from policychord.studio.pages.policies import POLICIES
 from policychord.studio.uploads import Upload
 
 from .browsing import loaded, needs_browser
@@ -56,6 +58,23 @@ def test_a_table_of_ones_own_is_read_or_refused_with_a_remedy():
     broken = POLICIES.act(state, {"file": Upload("broken.csv", b"action,cost,a\n1,2,1\n")})
     assert "it needs action, cost and 2 to 5 policies" in drawn(broken)[1]["data"].header["blame"]
     assert broken.table is state.table
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has the columns none"),
+        ("action,cost,a\n1,2,1\n", "2 to 5 policies"),
+        ("action,cost,a,b\n1,2,1,x\n", "line 2: cost and policies must be numbers"),
+        ("state,action,cost,a,b\nx,1,2,1,1\nx,2,2,1,1\ny,1,0,1,1\n", "no numbers for action 2 in state y"),
+        ("action,cost,a,b\n1,2,-1,1\n2,2,2,1\n", "probabilities are at least 0"),
+        ("action,cost,a,b\n1,2,0,1\n2,2,0,1\n", "takes some action"),
+        ("action,cost,a,b\n" + "".join(f"{k},0,1,1\n" for k in range(201)), "up to 200"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_remedy(text, said):
+    with pytest.raises(ValueError, match=said):
+        read_policies(text.encode(), "mine.csv", {})
 
 
 @needs_browser

@@ -61,7 +61,7 @@ class Planner(eqx.Module):
 
     - `predict(observation, action, k)`, `stage_cost(observation, action, k)`: as in `Rollouts`, `Random` and `BlackBox`
       included.
-    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual, at most 8 if not
+    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual, at most 8 unless
       given.
     - `noise`: standard deviation of the residuals, in units of `scale`, which is half the range of every action axis
       unless given; it is linear between `knots` in time. The same mirrored noise serves all decisions (`seed`).
@@ -361,7 +361,6 @@ def _learn(memory: Planned, observation: Observation) -> Any:
 def _predict(rollouts: Rollouts, x: Observation, action: Action, k: Time, number: Any, missed: Any) -> Observation:
     """The next observation, with what the model is known to miss."""
     following = rollouts._follow(x, action, k, number)
-    following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
     return following if isinstance(missed, tuple) and not missed else jax.tree_util.tree_map(jnp.add, following, missed)
 
 
@@ -389,10 +388,7 @@ def _simulate(
         _, (costs, residual) = jax.lax.scan(partial(advance, number), observation, jnp.arange(rollouts.steps))
         return jnp.sum(costs), residual[:free]
 
-    if not isinstance(rollouts.predict, Random):
-        return future(0)
-    costs, residual = jax.vmap(future)(jnp.arange(rollouts.predict.samples))
-    return jnp.mean(costs), jnp.mean(residual, axis=0)
+    return rollouts._mean(future)
 
 
 def _shares(cost: Float[Array, " samples"], temperature: Array) -> Float[Array, " samples"]:

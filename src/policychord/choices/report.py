@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..inference import ModelRecovery, compare_groups, describe_comparison, detectable_difference, not_excluded
+from ..inference import ModelRecovery, compare_groups, detectable_difference, not_excluded
 from ..inference.comparison import ALIKE
 from ..inference.findings import as_markdown, no_verdict
 from ..inference.parameters import FARTHEST
@@ -324,24 +324,6 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------ page
 
 
-def title_of(fit: Analysis) -> str:
-    """The heading of the report."""
-    return f"Choices between {fit.trials.arms} arms: {fit.task_name}"
-
-
-def sections(
-    fit: Analysis,
-    rivals: Rivals | None = None,
-    examined: Examination | None = None,
-    said: tuple[str, ...] = (),
-    *checks: Check,
-    group: np.ndarray | None = None,
-) -> list[tuple[str, str]]:
-    """Headings and their Markdown. `group` has everybody's, in the order of their names."""
-    return [("The data", about_data(fit, said)), ("Which model is the most frequent?", _about_models(fit, examined)),
-            *details(fit, rivals, *checks), ("What to know about the fits", about_fits(fit, group=group))]  # fmt: skip
-
-
 def details(fit: Analysis, rivals: Rivals | None, *checks: Check) -> list[tuple[str, str]]:
     """What else was found: headings and their Markdown."""
     parts = []
@@ -368,17 +350,6 @@ def about_data(fit: Analysis, said: tuple[str, ...]) -> str:
         *(as_markdown(line) for line in (*said, *fit.notes)),
         f"From utilities to probabilities: {fit.link}.{composes}",
         *(["", "**These choices are simulated. They say nothing about people.**"] if simulated else []),
-    ])  # fmt: skip
-
-
-def _about_models(fit: Analysis, examined: Examination | None) -> str:
-    warnings = () if examined is None else examined.warnings
-    table = model_table(fit, examined).drop(columns=["AIC", "XP", "R2"], errors="ignore")
-    compared = () if examined is None else (" ".join(
-        describe_comparison(examined.comparison, unit="trial", reference=CHANCE)), "")  # fmt: skip
-    return "\n".join([
-        *(f"**Warning.** {as_markdown(line)}\n" for line in warnings),
-        verdict(fit, examined), "", *_markdown(table), "", *compared, about_table(fit, examined),
     ])  # fmt: skip
 
 

@@ -107,6 +107,5 @@ class SimulatedChoices(BaseModel):
     @property
     def own(self) -> bool:
         """Whether the task is none of the known experiments."""
-        known = ("experiment", "arms", "variance", "noise", "prior_mean", "drift", "decay")
-        usual = type(self)(experiment=self.experiment)
-        return self.experiment == "custom" or any(getattr(self, name) != getattr(usual, name) for name in known)
+        numbers = self.variance, self.noise, self.prior_mean, self.drift, self.decay
+        return self.experiment == "custom" or self.arms != 2 or any(numbers)

@@ -32,8 +32,8 @@ class SimulatedPolicies(BaseModel):
     """Policies that each know a stretch of the states."""
 
     policies: Annotated[int, Shown("N")] = Field(default=3, ge=2, le=5, description="how many policies")
-    states: Annotated[int, Shown("N")] = Field(default=12, ge=1, le=1000, description="how many states")
-    actions: Annotated[int, Shown("N")] = Field(default=5, ge=2, le=1000, description="how many actions")
+    states: Annotated[int, Shown("N")] = Field(default=12, ge=1, le=200, description="how many states")
+    actions: Annotated[int, Shown("N")] = Field(default=5, ge=2, le=200, description="how many actions")
     seed: Annotated[int, Shown("N")] = Field(default=0, ge=0, description=SEED)
 
 
@@ -41,7 +41,7 @@ class Composition(BaseModel):
     """How policies are composed."""
 
     eps: Annotated[float, Shown("NUMBER")] = Field(default=0.1, ge=1e-9, le=1e9, description=EPS)
-    unit: Annotated[float, Shown("NUMBER")] = Field(
+    cost_unit: Annotated[float, Shown("NUMBER")] = Field(
         default=1.0, gt=0, le=1e9, description="times which costs count: they are weighed against entropies, in nats"
     )
     prior: Annotated[tuple[float, ...], Shown("SHARES", "even")] = Field(
@@ -78,12 +78,12 @@ def _simulate_command(out: options.ToWrite, given: options.Given, json: Json = F
 def _check_command(policies: Table, json: Json = False) -> None:
     """Read a table of policies and print what it holds: what is wrong with it is said line by line."""
     from ..core.objective import problem
-    from ..runs.policies import describe_table, read_policies, warnings_of
+    from ..runs.policies import describe_table, open_policies, warnings_of
 
-    read = read_policies(policies)
+    read = open_policies(policies)
     notes = warnings_of(read, problem(pi=read.pi, action_cost=read.cost, eps=1.0))
     emit(json, {"results": dict(describe_table(read)), "notes": notes},
-         table(read.name, ("", " "), describe_table(read)), *(f"Warning: {note}" for note in notes),
+         table(policies.name, ("", " "), describe_table(read)), *(f"Warning: {note}" for note in notes),
          f"Next: policychord agents fit {policies}")  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _check_command(policies: Table, json: Json = False) -> None:
     "fit",
     short_help="The best weights in every state, and does composing pay?",
     epilog=options.examples(
-        "policychord agents fit policies.csv", "policychord agents fit policies.csv --eps 0.01 --unit 5"
+        "policychord agents fit policies.csv", "policychord agents fit policies.csv --eps 0.01 --cost-unit 5"
     ),
 )
 @options.with_settings(given=options.offer(Composition))
@@ -105,15 +105,15 @@ def _fit_command(
     expected cost with each policy alone, a fixed mixture and the cheapest policy. Writes a page, weights and figures.
     """
     from ..runs.page import write_results
-    from ..runs.policies import compose_table, read_policies, results_of
+    from ..runs.policies import compose_table, open_policies, results_of
     from ..runs.store import prepare
 
     settings: Composition = options.settle(given)
-    read = read_policies(policies)
+    read = open_policies(policies)
     target = prepare(Path("out") / "agents" if out is None else out)
     with watching() as watch:
         watch("weighing the policies in every state", 0, 2)
-        results = results_of(compose_table(read, **settings.model_dump()))
+        results = results_of(compose_table(read, settings.eps, settings.cost_unit, settings.prior), policies.name)
         watch("writing and drawing", 1, 2)
         files = write_results(target, results, command_line())
     tell(json, results, {"settings": settings, "out": target, "files": files})

@@ -152,6 +152,28 @@ def _fit_command(
          "--also stickiness,lapse,chance adds these to the comparison, --models names others.")  # fmt: skip
 
 
+@choices.command(
+    "check",
+    short_help="What a table holds, and how it is read.",
+    epilog=options.examples(
+        "policychord choices check choices.csv", "policychord choices check data.tsv --columns subject=ppt --json"
+    ),
+)
+@options.with_settings(file="an analysis", given=[*_TABLE, *_TASK])
+def _check_command(table: Data, given: options.Given, json: Json = False) -> None:
+    """Read a table of choices and print what it holds: people, trials, arms, columns that were guessed, and the task as
+    it was measured. Nothing is fitted.
+    """
+    from ..choices.tasks import describe_task
+
+    read = _read(table, options.settle(given))
+    people = len(set(read.subject.tolist()))
+    notes = [describe_task(read.task), *read.said, *read.notes]
+    numbers = {"people": people, "trials": len(read.choice), "arms": read.task.arms, "left_out": read.left_out}
+    head = f"{read.source}: {counted(people, 'person', 'people')}, {counted(len(read.choice), 'trial')}."
+    emit(json, {"results": numbers, "notes": notes}, head, *notes, f"Next: policychord choices fit {table}")
+
+
 def _read(table: Path, given: ChoiceSettings) -> "Choices":
     """The choices with their task, which is measured where it is not given."""
     from ..choices import TASKS, make_task, read_choices

@@ -38,7 +38,7 @@ def watching() -> "Iterator[Watch]":
 
 
 def _line(words: str, done: int, total: int) -> None:
-    shown = f"{done}%" if total == 100 else f"{done + 1}/{total}"
+    shown = f"{max(done, 0)}%" if total == 100 else f"{done + 1}/{total}"
     print(f"[{shown}] {words}", file=sys.stderr, flush=True)
 
 
@@ -46,33 +46,18 @@ def left(elapsed: float, done: int, total: int) -> str:
     """How long the rest takes if it goes on as it went, once that can be told."""
     from ..runs import duration
 
-    if done < 0.05 * total or elapsed < 3:
+    if not 0.05 * total < done < total or elapsed < 3:
         return ""
-    return f"about {duration(max(1.0, elapsed * (total - done) / done))} left"
+    return f"about {duration(elapsed * (total - done) / done)} left"
 
 
-class Pace:
-    """How long the rest of a sweep takes, from the episodes that are done.
+def accumulating(watch: "Watch", total: int) -> Callable[[int, str], None]:
+    """A function to call when some of the work is done: how much of it, and what that was."""
+    done = 0
 
-    The first batch of each worker may compile, so it tells nothing.
-    """
+    def add(much: int, words: str) -> None:
+        nonlocal done
+        done += much
+        watch(words, done - 1, total)
 
-    def __init__(self, total: int, workers: int, clock: Callable[[], float] = time.monotonic):
-        self.total, self.done, self.batches = total, 0, 0
-        self._workers, self._clock = workers, clock
-        self._from = (clock(), 0)  # when, and after how many episodes, everybody had compiled
-        self._last = self._from
-
-    def add(self, episodes: int) -> None:
-        """A batch is done."""
-        self.done, self.batches = self.done + episodes, self.batches + 1
-        self._last = (self._clock(), self.done)
-        if self.batches <= self._workers:
-            self._from = self._last
-
-    def left(self) -> float | None:
-        """Seconds, counted down between batches; None as long as it is unknown."""
-        seconds, episodes = self._last[0] - self._from[0], self._last[1] - self._from[1]
-        if episodes == 0 or seconds <= 0:
-            return None
-        return max(0.0, (self.total - self.done) * seconds / episodes - (self._clock() - self._last[0]))
+    return add

@@ -21,7 +21,8 @@ from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
-from .page import RECORD, Picture, Results, write_results
+from .page import RECORD, Picture, Results, csv_of, write_results
+from .progress import parts
 from .store import check_text, plain, prepare, read_plan, write_dataset
 
 FEW = 1000  # decisions at which the information is found
@@ -182,11 +183,17 @@ def run_fit(
     seen = _observed(plan, design, beside)
     before = _earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
+    first, *stages, recovering, drawing = parts(watch, 2.0, 2.0, 4.0, 6.0 * (plan.recover is not None), 1.0)
+    named = dict(zip(("profiles", "comparing"), stages, strict=True))
+
+    def progress(words: str, done: int, total: int) -> None:
+        named.get(words.partition(" ")[0].rstrip(":"), first)(words, done, total)
+
     fitted = fit(
         design.family, seen, free, plan.fixed, method=plan.method, starts=plan.starts, hold_out=plan.hold_out,
-        seed=plan.seed, progress=watch, resume=before,
+        seed=plan.seed, progress=progress, resume=before,
     )  # fmt: skip
-    watch("what the experiment can tell", 0, 2)
+    recovering("what the experiment can tell", 0, 1)
     theta = {name: value.tolist() for name, value in fitted.theta.items()} | plan.fixed
     known = information(design.family, theta, jax.tree_util.tree_map(lambda leaf: leaf[:FEW], seen), free=free)
     again = None
@@ -195,9 +202,9 @@ def run_fit(
         truth = theta if plan.simulate is None else {**defaults, **plan.fixed, **plan.simulate.theta}
         again = recover(
             design.family, truth, design.simulate, plan.recover.repeats, decisions=min(fitted.decisions, 2000),
-            free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=watch,
+            free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=recovering,
         )  # fmt: skip
-    watch("writing and drawing", 1, 2)
+    drawing("writing and drawing", 0, 1)
     results = page_of(plan, design, fitted, known, again)
     files = write_results(out, results, command)
     tree = write_dataset(out / "fit.zarr", to_datatree(fitted, plan.draws, plan.seed))
@@ -250,8 +257,8 @@ def page_of(plan: FitPlan, design: Design, fitted: Fit, known: Information, agai
         kind="fit", source=plan.data or f"{design.family.name}, simulated", verdict=findings.headline(fitted),
         columns=columns, rows=compared, sentences=[*dict.fromkeys(sentences)], warnings=[*fitted.notes],
         estimates=("the composed agent", findings.describe_estimates(fitted)), card=card,
-        details=_details(design, fitted, known, again), pictures=_pictures(fitted, known, again), tables={},
-        record=record,
+        details=_details(design, fitted, known, again), pictures=_pictures(fitted, known, again),
+        tables={"estimates.csv": csv_of(rows)}, record=record,
     )  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The page that results end in: one file, nothing fetched, with figures inside it and paragraphs in Markdown."""
 
 import base64
+import csv
+import io
 import math
 import os
 import platform
@@ -184,6 +186,15 @@ def summarise(results: Results, again: str = "") -> str:
     ]  # fmt: skip
     parts += [f"## Run it again\n\n    {again}"] if again else []
     return "\n\n".join(parts) + "\n"
+
+
+def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Records of numbers and names as a table."""
+    written = io.StringIO()
+    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return written.getvalue()
 
 
 def write_results(out: Path, results: Results, again: str = "") -> list[Path]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
@@ -24,11 +23,10 @@ from ..tracks.rivals import ALONE, GATED, GATED_SUM, names_of
 from ..tracks.settings import TrackPlan
 from ..tracks.simulate import Predicted, predict
 from ..tracks.verdict import Verdict, judge, plain_slopes
-from ..wording import in_words
 from .doctor import peak_megabytes
-from .page import Picture, Results, write_results
+from .page import Picture, Results, csv_of, write_results
 from .progress import parts
-from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
+from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
 HEADLINES = {
     "re-weighting": "The weights of these forces change with the situation.",
@@ -54,18 +52,6 @@ class Explained(NamedTuple):
     megabytes: float | None  # the most memory that the process has held, where the system says
     notes: list[str]
     plan: TrackPlan
-
-
-def read_track_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
-    """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
-    contents: dict[str, Any] = {} if path is None else read_settings(path)
-    for name, value in changes.items():
-        inner, _, field = name.rpartition(".")
-        (contents.setdefault(inner, {}) if inner else contents)[field] = value
-    try:
-        return TrackPlan.model_validate(contents)
-    except ValidationError as error:
-        raise ValueError(in_words(error, TrackPlan)) from None
 
 
 def load_motion(files: Files, plan: TrackPlan) -> tuple[Tracks, Motion]:
@@ -159,12 +145,12 @@ def page_of(explained: Explained, motion: Motion) -> Results:
     """What stands on the page of tracks, and in the files beside it."""
     verdict, found = explained.verdict, explained.verdict.model
     columns, rows = comparison_table(verdict.comparison, ALONE)
-    estimates = estimates_of(found, verdict.decisions.block)
+    estimates = [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
+                 for row in estimates_of(found, verdict.decisions.block)]  # fmt: skip
     record = {
         **results_of(verdict), "plan": explained.plan.model_dump(), "sentence": verdict.sentence,
         "judged": _plain(verdict.judged), "model": found.model.name,
-        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
-                      for row in estimates],
+        "estimates": estimates,
         "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
                    for row in explained.slopes],
         "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
@@ -180,13 +166,8 @@ def page_of(explained: Explained, motion: Motion) -> Results:
         rows=rows, sentences=[verdict.sentence, " ".join(describe_comparison(verdict.comparison, reference=ALONE))],
         warnings=[*explained.card.notes, *explained.notes],
         estimates=(found.model.name, _estimates(verdict)), card=card, details=details,
-        pictures=_pictures(explained, motion), tables={"estimates.csv": _csv(estimates)}, record=record,
+        pictures=_pictures(explained, motion), tables={"estimates.csv": csv_of(estimates)}, record=record,
     )  # fmt: skip
-
-
-def _csv(estimates: Sequence[tuple[str, float, float, float]]) -> str:
-    lines = [",".join([f'"{name}"', *(f"{value:.10g}" for value in values)]) for name, *values in estimates]
-    return "\n".join(["parameter,estimate,error,robust_error", *lines]) + "\n"
 
 
 def _pictures(explained: Explained, motion: Motion) -> dict[str, Picture]:
@@ -261,11 +242,12 @@ def _verdict(explained: Explained) -> str:
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
     arena = ("A round arena was found: " if len(verdict.arena) == 3 else "The arena: ") + ", ".join(
         f"{number:.4g}" for number in verdict.arena) + f" {unit}. " if verdict.arena else ""  # fmt: skip
+    reach = f"The predator is seen up to {layout.reach:.4g} {unit} (--reach). " if "predator" in decisions.names else ""
     how = (
         f"{decisions.size:,} decisions, one every {layout.every:g} s; {100 * judged.resting:.1f}% of all were of "
         f"resting animals and left out. Radii {zones.separation:.4g}, {zones.alignment:.4g}, {zones.cohesion:.4g}"
         f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
-        f"{arena}{explained.seconds:.0f} s of processor time{memory}."
+        f"{arena}{reach}{explained.seconds:.0f} s of processor time{memory}."
     )
     table = _table(["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores])
     errors = (

@@ -87,9 +87,9 @@ def _choices() -> Reader:
 
 
 def _policies() -> Reader:
-    from ..runs.policy_table import parse_policies
+    from ..runs.policy_table import read_policies
 
-    return lambda content, name, options: parse_policies(content, name)
+    return read_policies
 
 
 # Each imports what it needs, and nothing more, before memory is limited.

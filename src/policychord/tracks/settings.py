@@ -15,7 +15,7 @@ class Smoothing(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     window: float = Field(
-        default=0.3, gt=0, le=1e6, description="seconds under the smoothing polynomial; at least 3 frames"
+        default=0.2, gt=0, le=1e6, description="seconds under the smoothing polynomial; at least 3 frames"
     )
     order: int = Field(default=2, ge=1, le=5, description="of the polynomial")
     causal: bool = Field(default=False, description="smooth without looking ahead in time")

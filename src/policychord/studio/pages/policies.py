@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...runs.policy_table import PolicyTable, parse_policies
+from ...runs.policy_table import EXAMPLE, MOST_STATES, PolicyTable, read_policies
 from ..inputs import Input, changed, check_names, describe_inputs, in_page_words, inputs_of, values_of
 from ..parser import parse
 from ..uploads import Upload
@@ -15,14 +15,6 @@ from .base import Page
 
 LONGEST_FAULT, LONGEST_TEXT = 500, 20_000  # characters
 PAGE_WORDS = ((r"--unit\b", "Unit of the cost"), (r"--eps\b", "Temperature"))
-EXAMPLE = """state,action,cost,bold,steady,shy
-clear,left,2,.1,.3,.2
-clear,ahead,0,.8,.4,.2
-clear,stop,3,.1,.3,.6
-crowded,left,1,.1,.3,.2
-crowded,ahead,6,.8,.4,.2
-crowded,stop,2,.1,.3,.6
-"""
 
 
 class _PolicySettings(BaseModel):
@@ -38,7 +30,7 @@ class _PolicySettings(BaseModel):
 INPUTS = (
     Input("eps", "Temperature", "Gate", 0.02, 10.0, 0.01, "nats", "log"),
     Input("unit", "Unit of the cost", "Gate", 0.01, 100.0, 0.01, "nats", "log"),
-    Input("state", "State", "Looking at", 1, 1000, 1),
+    Input("state", "State", "Looking at", 1, MOST_STATES, 1),
 )
 
 
@@ -68,7 +60,7 @@ def _weights_frame(state: _Policies) -> Frame:
     found = compose_table(table, settings.eps, settings.unit)
     certificate = found.solved.certificate
     header = {
-        "names": table.policies, "states": table.states,
+        "names": table.names, "states": table.states,
         "gap": float(np.max(certificate.gap)), "distance": float(np.max(certificate.distance)),
         "contest": [row._asdict() for row in found.costs.rows],
         "warnings": [in_page_words(line, PAGE_WORDS)
@@ -80,7 +72,7 @@ def _weights_frame(state: _Policies) -> Frame:
 
 def _begin() -> _Policies:
     upload = Upload("example.csv", EXAMPLE.encode())
-    return _Policies(_PolicySettings(), parse_policies(upload.content, upload.name), upload)
+    return _Policies(_PolicySettings(), read_policies(upload.content, upload.name, {}), upload)
 
 
 def _change(state: _Policies, changes: Mapping[str, Any]) -> _Policies:

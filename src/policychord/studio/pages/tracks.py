@@ -40,7 +40,7 @@ class TracksView(BaseModel):
 
     rate: float = Field(default=0.0, ge=0, description="Frames a second of your file; 0 where the file says so itself.")
     every: float = Field(default=0.25, gt=0, description="Seconds from one decision to the next.")
-    smooth: float = Field(default=0.3, gt=0, description="Seconds under the polynomial that gives velocities.")
+    smooth: float = Field(default=0.2, gt=0, description="Seconds under the polynomial that gives velocities.")
     follow: float = Field(
         default=10.0, gt=0, description="After so many seconds the simulated group starts again from the data."
     )
