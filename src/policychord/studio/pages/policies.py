@@ -14,7 +14,7 @@ from ..wire import Frame
 from .base import Page
 
 LONGEST_FAULT, LONGEST_TEXT = 500, 20_000  # characters
-PAGE_WORDS = ((r"--unit\b", "Unit of the cost"), (r"--eps\b", "Temperature"))
+PAGE_WORDS = ((r"--cost-unit\b", "Unit of the cost"), (r"--eps\b", "Temperature"))
 
 
 class _PolicySettings(BaseModel):
