@@ -139,7 +139,7 @@ def test_columns_are_chosen_where_names_say_nothing(small):
     assert header["people"] == 3
     np.testing.assert_array_equal(state.fitting.choices.reward[:3], [0, 8, 3])
     assert "Reading(" in page._describe(state)["snippet"]
-    with pytest.raises(ValueError, match="columns says subject='nobody'"):
+    with pytest.raises(ValueError, match="Columns of the table says subject='nobody'"):
         page._change(state, {"columns": "subject=nobody,choice=took,reward=got"})
     with pytest.raises(ValueError, match="OURS=THEIRS"):
         page._change(state, {"columns": "person:who"})

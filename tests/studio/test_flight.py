@@ -1,6 +1,7 @@
 """A flight of the page is an episode of the study, until it is pushed; then it is the same for all."""
 
 import math
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -164,10 +165,16 @@ def test_a_scenario_brings_its_numbers(shown):
     assert "CompositionSettings(gate='one-step', selection='mean', margin=0.04)" in page._snippet(live)
 
 
-def test_compiling_is_said_before_it_is_done():
+def test_the_page_answers_while_programs_compile(monkeypatch):
+    may_end = threading.Event()
+    monkeypatch.setattr(page, "_compile", lambda *_: may_end.wait(60))
     live, first = FLIGHT.frame(FLIGHT.begin())
-    assert first.header["compiling"]
+    assert first.header["computing"] == ["flight"]
+    live, nothing = FLIGHT.frame(FLIGHT.change(live, {"turn": 40.0}))
+    assert nothing is None
+    assert live.view.turn == 40.0
     assert not any(drone.bouts for drone in live.drones)
+    may_end.set()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from .browsing import loaded, needs_browser, pixels
 
 pytestmark = needs_browser
-SEEN = "flight?track=false&stabilise=false"  # the composed drone and the fixed mixture
+SEEN = "flight?experiment=pd&track=false&stabilise=false"  # the composed drone and the fixed mixture
 STILL = "&layout=together&turn=0&tilt=0&playing=false"
 
 

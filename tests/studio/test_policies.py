@@ -9,61 +9,55 @@ from playwright.sync_api import expect
 
 from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
-from policychord.core.regularisers import Tsallis
 from policychord.runs.policy_table import EXAMPLE, read_policies
 from policychord.studio.pages.policies import POLICIES
 from policychord.studio.uploads import Upload
 
 from .browsing import loaded, needs_browser
 
-ONE_STATE = b"action,cost,a,b\nleft,0,1,0\nright,2,3,1\n"
+ONE_STATE = b"action,cost,a,b\nleft,0,1,0\nright,2,0,1\n"
 
 
 def drawn(state):
     frames = {}
     while not POLICIES.settled(state):
         state, frame = POLICIES.frame(state)
-        frames |= {} if frame is None else {frame.part: frame}
+        frames[frame.part] = frame
     return state, frames
 
 
-@pytest.fixture(scope="module")
-def shown():
-    state = POLICIES.begin()
-    for part in ("contest", "diagnosis"):
-        state = POLICIES.act(state, {"ask": part})
-    return drawn(state)
-
-
-def test_weights_are_those_of_the_gating_problem_of_each_state(shown):
-    _, frames = shown
-    table = pd.read_csv(io.StringIO(EXAMPLE))
+def test_weights_and_costs_are_those_of_the_gating_problem_of_each_state():
+    _, frames = drawn(POLICIES.begin())
+    table, costs = pd.read_csv(io.StringIO(EXAMPLE)), []
     for weights, (_, rows) in zip(frames["weights"].arrays["weights"], table.groupby("state"), strict=True):
         pi = rows[["bold", "steady", "shy"]].to_numpy()
-        best = solve(problem(pi=pi / pi.sum(axis=0), action_cost=rows.cost.to_numpy(), eps=0.5))
+        best = solve(problem(pi=pi, action_cost=rows.cost.to_numpy(), eps=0.5))
         np.testing.assert_allclose(weights, best.weights, atol=1e-6)
-    assert frames["weights"].header["gap"] <= 1e-10
+        costs.append(rows.cost.to_numpy() @ pi @ best.weights)
+    header = frames["weights"].header
+    assert header["gap"] <= 1e-10
+    contest = {row["agent"]: row for row in header["contest"]}
+    np.testing.assert_allclose(-contest["composed"]["mean"], np.mean(costs), atol=1e-6)
+    assert contest["composed"]["mean"] > max(contest[f"{name} alone"]["mean"] for name in ("bold", "steady", "shy"))
 
 
-def test_the_snippet_says_the_same(shown, capsys):
-    state, frames = shown
+def test_the_snippet_says_the_same(capsys):
+    state, frames = drawn(POLICIES.change(POLICIES.begin(), {"unit": 3.0}))
     found: dict = {}
     exec(POLICIES.describe(state)["snippet"], found)
-    np.testing.assert_allclose(found["weighed"].weights, frames["weights"].arrays["weights"], atol=1e-9)
-    said = capsys.readouterr().out
-    for part in ("contest", "diagnosis"):
-        assert "\n".join(frames[part].header["lines"]) in said
-    assert "fixed mixture" in said
+    np.testing.assert_allclose(found["best"].weights, frames["weights"].arrays["weights"][-1], atol=1e-6)
+    assert "proved within" in capsys.readouterr().out
 
 
-def test_a_table_of_ones_own_with_sparse_weights():
-    state = POLICIES.change(POLICIES.begin(), {"regulariser": "Tsallis", "alpha": 2.0, "eps": 0.1})
-    state, frames = drawn(POLICIES.act(state, {"file": Upload("own.csv", ONE_STATE)}))
-    pi = np.array([[0.25, 0.0], [0.75, 1.0]])
-    best = solve(problem(pi=pi, action_cost=np.array([0.0, 2.0]), eps=0.1, regulariser=Tsallis(2.0)))
-    np.testing.assert_allclose(frames["weights"].arrays["weights"], [best.weights], atol=1e-6)
+def test_a_table_of_ones_own_is_read_or_refused_with_a_remedy():
+    state = POLICIES.act(POLICIES.begin(), {"file": Upload("own.csv", ONE_STATE)})
+    state, frames = drawn(POLICIES.change(state, {"unit": 0.01}))
+    assert "Raise Unit of the cost, or lower Temperature" in " ".join(frames["weights"].header["warnings"])
     assert set(POLICIES.describe(state)["idle"]) == {"state"}
     assert "read_csv('own.csv')" in POLICIES.describe(state)["snippet"]
+    broken = POLICIES.act(state, {"file": Upload("broken.csv", b"action,cost,a\n1,2,1\n")})
+    assert "it needs action, cost and 2 to 5 policies" in drawn(broken)[1]["data"].header["blame"]
+    assert broken.table is state.table
 
 
 @pytest.mark.parametrize(
@@ -87,13 +81,10 @@ def test_what_is_wrong_with_a_table_is_said_with_its_remedy(text, said):
 def test_a_table_is_edited_weighed_and_played(visit):
     page = loaded(visit("policies"), frames=2)
     expect(page.locator('[data-slot="proof"]')).to_contain_text("Proved")
-    page.locator("[data-ask=contest]").click()
-    expect(page.locator('[data-slot="contest"]')).to_contain_text("gain of composed")
-    page.locator("#control-eps").fill("5")
-    page.locator("#control-eps").press("Enter")
-    contest = page.locator('[data-panel="contest"]')
-    expect(contest).to_have_attribute("data-state", "stale")
-    expect(contest.locator(".state")).to_contain_text("ask again")
+    expect(page.locator('[data-slot="contest"]')).to_contain_text("fixed mixture")
+    page.get_by_role("button", name="crowded").click()
+    page.wait_for_function("() => location.hash.includes('state=2')")
+    expect(page.locator('[data-slot="where"]')).to_have_text("In the state crowded")
     table = page.get_by_label("The table as CSV")
     table.fill("action,cost,a,b\n1,2,1\n")
     page.get_by_role("button", name="Use this table").click()

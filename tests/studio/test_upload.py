@@ -122,7 +122,7 @@ def test_only_a_page_that_asks_for_files_takes_them(studio):
     with studio.socket("gate") as line:
         words(line)
         act(line, file=hand(studio, b"x").json()["number"])
-        assert "nothing to do" in words(line)["message"]
+        assert "settings only" in words(line)["message"]
 
 
 def test_a_tab_that_goes_away_leaves_its_work():
@@ -140,7 +140,7 @@ def test_a_tab_that_goes_away_leaves_its_work():
     session.thread.join()
     fitting()
     assert seen[-1].part == "progress"
-    assert 1 <= seen[-1].header["done"] < 100
+    assert seen[-1].header["done"] < seen[-1].header["total"]
 
 
 def half(studio, content=b"subject,choice", length=5000):

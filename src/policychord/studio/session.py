@@ -85,6 +85,8 @@ class Session:
         while True:
             messages = self._wait_for_messages(idle)
             if self._closed.is_set():
+                if (job := getattr(state, "job", None)) is not None:
+                    job.stop()
                 return
             if messages:
                 ends.clear()

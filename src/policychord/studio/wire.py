@@ -56,6 +56,8 @@ def read_message(text: str) -> dict[str, Any]:
     for word in ("set", "act"):
         if not isinstance(message.get(word, {}), dict):
             raise ValueError(f"{word} = {str(message[word])[:60]}: pass names with values.")
+    if type(message.get("number", 0)) is not int:
+        raise ValueError(f"number = {str(message['number'])[:60]}: count messages by whole numbers.")
     if message.get("do", "restart") not in ("restart", "rest", "wake"):
         raise ValueError(f"do = {str(message['do'])[:60]}: use restart, rest or wake.")
     return message

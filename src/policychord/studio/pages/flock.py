@@ -252,7 +252,8 @@ def _frame(live: _LiveFlock) -> tuple[_LiveFlock, Frame | None]:
         if live.ready is not live.agents:
             job, ended = pursue(live.job, _compile, live.agents, live.env, live.settings, live.carry)
             if not ended:
-                return live._replace(job=job), None
+                said = Frame("compiling", {"computing": ["flock"], "words": "Compiling this flock"}, {})
+                return live._replace(job=job), said if job is not live.job else None
             job.result()
             live = live._replace(job=None, ready=live.agents)
         live = _fly_on(live)

@@ -25,8 +25,8 @@ HORIZON = 12.0  # of paths, in units of tau
 SAVED = 121  # moments of a path
 
 
-class GatingSettings(BaseModel):
-    """What every gate has; a misspelt setting is an error."""
+class _GateSettings(BaseModel):
+    """One gating problem with three primitives; a misspelt setting is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -38,19 +38,6 @@ class GatingSettings(BaseModel):
     alpha: float = Field(
         default=1.5, ge=1, le=2, description="Order of the Tsallis regulariser: 1 is the entropy, 2 is sparsemax."
     )
-
-
-ORDERLESS = {"alpha": "The entropy has no order: choose Tsallis first."}
-
-
-def regulariser_of(settings: GatingSettings) -> Tsallis | None:
-    """What keeps weights near the prior; None is the entropy."""
-    return Tsallis(settings.alpha) if settings.regulariser == "Tsallis" else None
-
-
-class _GateSettings(GatingSettings):
-    """One gating problem with three primitives."""
-
     prior_1: float = Field(default=1.0, gt=0, description="Habit of the first primitive, against the others'.")
     prior_2: float = Field(default=1.0, gt=0, description="Habit of the second primitive, against the others'.")
     prior_3: float = Field(default=1.0, gt=0, description="Habit of the third primitive, against the others'.")
@@ -118,8 +105,13 @@ def _gate_problem(settings: _GateSettings) -> AnyProblem:
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
     return problem(
         pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum(),
-        regulariser=regulariser_of(settings),
+        regulariser=Tsallis(settings.alpha) if _sparse(settings) else None,
     )  # fmt: skip
+
+
+def _sparse(settings: _GateSettings) -> bool:
+    """Whether weights may be exactly zero."""
+    return settings.regulariser == "Tsallis"
 
 
 def _three(settings: _GateSettings, name: str) -> np.ndarray:
@@ -191,10 +183,8 @@ def _snippet(settings: _GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
     ladder = "posed.eps" if settings.ladder == "stable" else "1.0"
-    names = (
-        "Tsallis, " if settings.regulariser == "Tsallis" else ""
-    ) + "circuit, circuit_stability, flow, problem, solve, time_scales"
-    regulariser = f", regulariser=Tsallis({settings.alpha})" if settings.regulariser == "Tsallis" else ""
+    names = ("Tsallis, " if _sparse(settings) else "") + "circuit, circuit_stability, flow, problem, solve, time_scales"
+    regulariser = f", regulariser=Tsallis({settings.alpha})" if _sparse(settings) else ""
     return f"""\
 import numpy as np
 from policychord import {names}
@@ -246,7 +236,7 @@ def _frame(state: _Gate) -> tuple[_Gate, Frame | None]:
 
 def _describe(state: _Gate) -> dict[str, Any]:
     now, default = (values_of(INPUTS, settings) for settings in (state.settings, _GateSettings()))
-    idle = {} if state.settings.regulariser == "Tsallis" else ORDERLESS
+    idle = {} if _sparse(state.settings) else {"alpha": "The entropy has no order: choose Tsallis first."}
     return {"settings": now, "defaults": default, "snippet": _snippet(state.settings), "idle": idle}
 
 

@@ -104,7 +104,7 @@ function enter({ name, settings: wanted }) {
         if (snippetWanted) { snippetWanted = false; showSnippet(message.snippet); }
       }
     },
-    frame(one) { states.frame(one); page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
+    frame(one) { states.frame(one); if (one.part !== "compiling") page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
   });
 
   function buttons() {
@@ -118,6 +118,7 @@ function enter({ name, settings: wanted }) {
       data: () => save(new Blob([asJson({ page: name, settings: latest.settings, shown: page.data() })], { type: "application/json" }), `policychord-${name}.json`),
       snippet: () => { snippetWanted = true; send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
     };
+    if (!page.canvases) delete labels.figure;
     for (const [key, label] of Object.entries(labels)) {
       const button = document.createElement("button");
       Object.assign(button, { type: "button", className: "plain", textContent: label, title: titles[key] });

@@ -7,7 +7,7 @@ import { offer, send } from "./upload.js";
 const CLASSES = { exploit: "one", uncertainty: "two", risk: "three", repeat: "four", random: "five" };
 const LEFT = 52, RIGHT = 16; // as in the chart above, so that trials stand below each other
 
-export const closed = ["Simulated people"];
+export const closed = ["Simulated people", "Own task"];
 export const restart = "Reset all"; // what the button says
 
 const short = (p) => (p < 0.0005 ? "<.001" : p > 0.9995 ? ">.999" : p.toFixed(3));
@@ -141,7 +141,7 @@ export function mount(root, studio) {
       c.font = `${ours ? 650 : 400} 13px ${colours.sans}`;
       c.textAlign = "right";
       c.fillText(model.name, left - 10, middle + 4);
-      c.fillStyle = colours.primitives[0];
+      c.fillStyle = colours.orders[0];
       c.fillRect(left, middle - bar, Math.max(model.pxp * inner, 1.5), bar);
       c.globalAlpha = 0.32;
       c.fillRect(left, middle, Math.max(model.frequency * inner, 1.5), bar);

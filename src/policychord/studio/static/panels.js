@@ -6,20 +6,19 @@ export function watch(root) {
   const panels = [...root.querySelectorAll("[data-panel]")].map((panel) => {
     const words = Object.assign(document.createElement("p"), { className: "state" });
     panel.append(words);
-    return { panel, words, parts: panel.dataset.panel.split(" "), asked: "asked" in panel.dataset };
+    return { panel, words, parts: panel.dataset.panel.split(" ") };
   });
   let settings = {}, offline = false, stopped = false, failure = "";
 
   const other = (frame) => Object.keys(frame.of ?? {}).find((name) => name in settings && settings[name] !== frame.of[name]);
   const fresh = (frame) => Boolean(frame) && other(frame) === undefined && !due.has(frame.part);
 
-  function stateOf({ parts, asked }) { // asked: computed only when a button is pressed
+  function stateOf(parts) {
     const late = parts.find((part) => !fresh(frames[part]));
     if (late === undefined) {
       const fault = parts.map((part) => frames[part].fault).find(Boolean);
       return fault ? ["failed", fault] : ["current", ""];
     }
-    if (asked && !due.has(late)) return frames[late] ? ["stale", "Of other settings or another table: ask again."] : ["current", ""];
     if (failure) return ["failed", failure];
     if (offline) return ["stale", "Not connected: this is the last result."];
     if (stopped) return ["stale", "Stopped: this is the result before the last change."];
@@ -30,12 +29,11 @@ export function watch(root) {
   }
 
   function show() {
-    for (const one of panels) {
-      const { panel, words } = one, [state, text] = stateOf(one);
+    for (const { panel, words, parts } of panels) {
+      const [state, text] = stateOf(parts);
       if (panel.dataset.state !== state) panel.dataset.state = state;
       panel.setAttribute("aria-busy", String(state === "loading" || state === "computing"));
       if (text && words.textContent !== text) words.textContent = text; // the last words fade out
-      for (const button of panel.querySelectorAll("[data-ask]")) button.disabled = state === "computing" || state === "loading";
     }
   }
   show();
@@ -44,7 +42,7 @@ export function watch(root) {
     fresh,
     settings(now) { settings = now; failure = ""; show(); },
     frame(one) {
-      for (const part of [one.part, ...(one.cancelled ?? [])]) due.delete(part);
+      due.delete(one.part);
       for (const part of one.computing ?? []) due.set(part, one.words ?? "Computing");
       if (one.computing || one.stopped !== undefined) stopped = Boolean(one.stopped);
       frames[one.part] = one;

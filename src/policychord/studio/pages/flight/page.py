@@ -39,7 +39,7 @@ class _FlightView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     experiment: Experiment = Field(
-        default="pd", description="Which two controllers are composed. The LQR pair meets an impulse in every flight."
+        default="lqr", description="Which two controllers are composed. The LQR pair meets an impulse in every flight."
     )
     scenario: Composed = Field(
         default="cost-to-go", description="How they are composed; each of the study's ways brings its numbers."
@@ -63,7 +63,7 @@ class _FlightView(BaseModel):
 
 WHAT, WHO, GATING, WORLD, PUSHING, WATCH = "Experiment", "Who flies", "Gate", "World", "Push", "Watching"
 INPUTS = (
-    Input("experiment", "Pair", WHAT, source="paper"),
+    Input("experiment", "Pair", WHAT),
     Input("scenario", "Composition", WHAT),
     Input("flight", "Flight", WHAT, 0, 999, 1),
     Input("composed", "Composed", WHO),
