@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from policychord.core import _kernels
 from policychord.runs.compiled import keep_programs
 
 # these load when a test asks for them; processes that tests start run unchecked
@@ -33,6 +34,7 @@ install_import_hook(
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)  # half of what is left; numba's kernels are as ever
 keep_programs()  # what another worker, or the last run, compiled is loaded
+_kernels._kernel_for(False)  # else the first small problems on a machine were solved in Python, and rounded otherwise
 gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live on: to look at them all took a sixth of it
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
