@@ -4,8 +4,10 @@ python -m benchmarks.agents --out build/bench-agents.json
 """
 
 import runpy
+import time
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +20,8 @@ from policychord.gym import play
 from policychord.models import Cost, action_cost
 from policychord.primitives import Gaussian, columns
 
+from .composition import USUAL
+from .plan import Arena
 from .report import Parts, Target, report
 from .timing import Contender, Record, take_turns
 
@@ -161,12 +165,42 @@ def episodes(seed: int) -> list[Record]:
     return [Record(label, ours, name, us, us / ours, note=notes[name]) for name, us in times.items()]
 
 
+def planning(seed: int) -> list[Record]:
+    """A plan of 64 rollouts of 25 steps on the 3-D drone, one decision after another as from a control loop."""
+    arena, budget = Arena("3-D drone", Path("build/plan")), {"steps": 25, "samples": 64}
+    agents = {
+        "plan": arena.plan(USUAL, **budget),
+        "MPPI": arena.mppi(USUAL, **budget),
+        "composed, 32 points of 26 steps": arena.composer(USUAL),
+    }
+    calls, notes, view = {}, {}, arena.view()
+    for who, agent in agents.items():
+        decide = eqx.filter_jit(lambda x, k, memory, agent=agent: agent.decide(jax.random.key(seed), x, k, memory))
+        memory, wall = jax.block_until_ready(decide(view, jnp.asarray(0), agent.start())).memory, []
+        for k in range(200):
+            began = time.perf_counter()
+            memory = jax.block_until_ready(decide(view, jnp.asarray(k), memory)).memory
+            wall.append(1e3 * (time.perf_counter() - began))
+        notes[who] = "p50 {:.2f} ms, p95 {:.2f} ms".format(*np.quantile(wall, [0.5, 0.95]))
+        calls[who] = Contender(
+            lambda decide=decide, kept=memory: jax.block_until_ready(decide(view, jnp.asarray(1), kept))
+        )
+    times = take_turns(calls)
+    label = "a plan on the 3-D drone, 64 x 25 steps"
+    print("; ".join(f"{who}: {note}" for who, note in notes.items()))
+    return [
+        Record(label, times["plan"], who, us, us / times["plan"], note=f"ours {notes['plan']}; {notes[who]}")
+        for who, us in times.items() if who != "plan"
+    ]  # fmt: skip
+
+
 def parts(seed: int) -> Parts:
     """Everything that is measured, by name."""
     return {
         "building columns": lambda: building(seed),
         "a decision and its parts": lambda: deciding(seed),
         "episodes": lambda: episodes(seed),
+        "plans": lambda: planning(seed),
     }
 
 

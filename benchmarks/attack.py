@@ -58,7 +58,7 @@ from .wild import ACTS, Random
 
 SECONDS_FOR_AN_ANSWER = 300  # a page that fits tracks answers afterwards
 RECONNECTS = 1000
-PAGES = ("gate", "flock", "choices", "flight")
+PAGES = ("gate", "policies", "flock", "choices", "flight")
 LOOKS = 250  # messages after which the page is asked for a picture
 UPLOADS = 50  # and after which a file is handed over
 SECONDS_FOR_A_FILE = 30

@@ -25,14 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.composition_tasks import TASKS, Alone, Task
+from benchmarks.flight import Blend
 from policychord import Composer, Planner, rivals
 from policychord.effect_size import cliffs_delta, effect_size
 from policychord.loops.step import begin, step, streams_of
 from policychord.models import Cost, Rollouts
 from policychord.primitives import Gaussian
 from policychord.runs.compiled import keep_programs
-
-from flight import Blend  # isort: skip  # examples, found by the tasks' path
 
 CHOSEN_IN, FRESH, BATCH = range(50), 1000, 50  # episodes of choices, the first of those reported, and how many at once
 EPS, NATS = (0.05, 0.5), (1.0, 10.0, 100.0, 1000.0)

@@ -4,9 +4,7 @@ Every number of a controller or a model is an array, so that another value is no
 fixed before any composition of them was played; rules by hand and planners were tuned in episodes 0 to 49.
 """
 
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import flight
+from benchmarks.flight import Alone
 from policychord.actions import AbstractActions, Grid, Sampled
 from policychord.loops.environment import AbstractEnv, Box, Spaces, Step, Variable
 from policychord.worlds import Pendulum, PendulumState, upright
@@ -30,10 +30,6 @@ from policychord.worlds.quadrotor.physics import DT as PLANE_DT
 from policychord.worlds.quadrotor.physics import HOVER as HALF
 from policychord.worlds.quadrotor.physics import LARGEST_THRUST, LEAST_THRUST, QuadrotorView
 from policychord.worlds.quadrotor.settings import Gains, QuadrotorSettings
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import flight
-from flight import Alone
 
 
 class Task(NamedTuple):

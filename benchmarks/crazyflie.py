@@ -23,12 +23,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import jax
 import jax.numpy as jnp
 
+from benchmarks import flight
 from policychord.runs.compiled import keep_programs
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import flight
-
-# of `examples/crazyflie.py`
+# chosen in `benchmarks/composition.py`
 EPS, NATS, FOLLOW = 0.05, 100.0, {"stabilise": 0.15, "track": 0.04, "fast": 0.75, "lean": 0.05}
 
 

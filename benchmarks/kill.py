@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "kill")
     parser.add_argument("--reference", type=Path, help="folder of an undisturbed run by the same code")
     told = parser.parse_args()
-    words = ["reproduce", told.study, "--quick", *([] if told.workers is None else ["--workers", str(told.workers)])]
+    words = ["reproduce", told.study, "--quick", *([] if told.workers is None else ["--jobs", str(told.workers)])]
     killed, rng = told.out / "killed", random.Random(told.seed)
     shutil.rmtree(killed, ignore_errors=True)
     for number in range(told.kills):

@@ -35,7 +35,7 @@ from policychord.inference import learning  # noqa: E402
 from policychord.inference.comparison import folds_of, held_out_by  # noqa: E402
 from policychord.inference.decisions import composed, rivals, setup_of  # noqa: E402
 from policychord.inference.learning.count import _choose, _grown, _match_columns, degenerate, estimator_of  # noqa: E402
-from policychord.inference.learning.local import drift, drift_in_circuit  # noqa: E402
+from policychord.inference.learning.local import drift  # noqa: E402
 from policychord.inference.learning.markov import hide, markov_estimator  # noqa: E402
 from policychord.inference.learning.objectives import learn_posed, log_prob, pose, with_data  # noqa: E402
 from policychord.inference.parameters import natural  # noqa: E402
@@ -523,7 +523,7 @@ def run_circuit(book: Book, options: argparse.Namespace) -> None:
     pieces = [
         book.step(
             f"piece: circuit, start {start}, accumulated",
-            lambda rows=rows, start=start: drift_in_circuit(cost, 0.1, rows, seed=start, **how).energy[0].tolist(),
+            lambda rows=rows, start=start: drift(cost, 0.1, rows, seed=start, circuit=True, **how).energy[0].tolist(),
         )
         for start, rows in enumerate(begin[: options.circuits])
     ]
@@ -547,10 +547,10 @@ def _in_circuit(book: Book, name: str, cost: Any, begin: Any, stages: Any) -> No
     for start, rows in enumerate(begin):
         path: list[float] = []
         for stage, (rate, passes) in enumerate(stages):
-            how = {"rate": rate, "passes": passes, "hold": HOLD, "seed": 100 * start + stage}
+            how = {"signal": "flow", "rate": rate, "passes": passes, "hold": HOLD, "seed": 100 * start + stage}
 
             def one(rows: Any = rows, how: Any = how) -> Any:
-                went = drift_in_circuit(cost, 0.1, np.asarray(rows), **how)
+                went = drift(cost, 0.1, np.asarray(rows), circuit=True, **how)
                 return {"path": went.energy[0].tolist(), "rows": went.logits[0].tolist()}
 
             piece = book.step(f"piece: circuit, start {start}, stage {stage}", one)

@@ -332,6 +332,17 @@ def sentence(it: Section, who: str) -> str:
     return words
 
 
+def gains(record: dict[str, Section]) -> str:
+    """What the gate gains on each rival, every one at its best number of primitives."""
+    rivals = {"hand-made": "hand-made primitives"} | {way: WAYS[way] for way in RIVALS if way != "shuffled"}
+    rows = []
+    for name, title in (("experiment 1", "people, 1"), ("experiment 2", "people, 2"), ("sheep", "sheep")):
+        against = record[name]["against"]
+        cells = [f"{_n(against[way]['mean'], 3, sign=True)} ± {_n(against[way]['error'])}" for way in rivals]
+        rows.append([title, *cells])
+    return _table(["", *rivals.values()], rows)
+
+
 def local(record: dict[str, Section], eps: str) -> str:
     it = record[f"local {eps}"]
     rows = []
@@ -373,7 +384,7 @@ def days(record: dict[str, Section]) -> str:
 
 
 PARTS: dict[str, Callable[..., str]] = {
-    part.__name__: part for part in (cohorts, numbers, monotone, designs, em, flock, local, circuit, days)
+    part.__name__: part for part in (cohorts, numbers, monotone, designs, em, flock, gains, local, circuit, days)
 }
 PARTS |= {
     "experiment1": lambda record: scores(record, "experiment 1", "Gershman (2018), experiment 1", "people"),

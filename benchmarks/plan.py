@@ -1,11 +1,11 @@
-"""Do plans around a mixture pay? Four tasks of `benchmarks.composition`, equal simulated steps, paired fresh episodes.
+"""Do plans around a mixture pay? The tasks of `benchmarks.composition`, equal simulated steps, paired fresh episodes.
 
 python -m benchmarks.plan --minutes 30 --out docs/explanation/plan.json
 
-Compositions are those of the record docs/explanation/composition.json. The defaults of `Planner` and `mppi` were chosen
-on the planar drone and the cart-pole, in episodes 0 to 39, by the lowest geometric mean of the medians; rows called
-"tuned" take what is best there for each task. All is reported in episodes from 1000 on. What was played is kept in
-build/plan: the same command goes on where it was stopped.
+Compositions are those of the record docs/explanation/composition.json. The defaults of `Planner`, `mppi` and `gradient`
+were chosen on the planar drone and the cart-pole, in episodes 0 to 39, by the lowest geometric mean of the medians;
+rows called "tuned" take what is best there for each task, of four settings. All is reported in episodes from 1000 on.
+What was played is kept in build/plan: the same command goes on where it was stopped.
 """
 
 import argparse
@@ -31,11 +31,12 @@ from policychord.models import Cost
 from policychord.runs.compiled import keep_programs
 
 RECORD = Path(__file__).parent.parent / "docs" / "explanation" / "composition.json"
-NAMES = ("3-D drone", "planar drone", "pendulum", "cart-pole")
+NAMES = tuple(TASKS)
 TUNED_IN, FRESH, BATCH = range(40), 1000, 50
 MASSES = (0.8, 1.2)
 PLANS = ({}, {"noise": 0.1}, {"free": 1}, {"free": 4, "noise": 0.5})
 MPPIS = ({}, {"knots": 16}, {"knots": 4}, {"knots": 4, "noise": 0.3})
+GRADIENTS = ({}, {"noise": 0.03}, {"noise": 0.3}, {"knots": 4})
 OURS, LEARNING = "plan", "plan, learns the model's error"
 COMMAND = "python -m benchmarks.plan"
 
@@ -68,10 +69,17 @@ class Arena:
             composer = composer.replace(model=Cost(self.model(cell).stage))
         return kind(composer, self.model(cell).predict, self.model(cell).stage, **(self.ahead | told))
 
-    def mppi(self, cell: Cell, **told: Any) -> Planner:
+    def mppi(self, cell: Cell, kind: Callable[..., Planner] = rivals.mppi, **told: Any) -> Planner:
         model = self.model(cell)
         task, about = self.bench.task, {"nominal": self.bench.task.rest}
-        return rivals.mppi(task.actions, model.predict, model.stage, **(self.ahead | about | told))
+        return kind(task.actions, model.predict, model.stage, **(self.ahead | about | told))
+
+    def gradient(self, cell: Cell, **told: Any) -> Planner:
+        return self.mppi(cell, rivals.gradient, **told)
+
+    def equal(self, cell: Cell) -> Planner:
+        plan = self.plan(cell)
+        return eqx.tree_at(lambda agent: agent.composer, plan, plan.composer.replace(prior=None))
 
     def costs(self, name: str, agent: Callable[[], Any], episodes: range) -> np.ndarray:
         """Rows: the cost of every episode, whether it ended early, and the CPU microseconds of a decision."""
@@ -109,19 +117,22 @@ class Arena:
             OURS: lambda: self.plan(cell),
             LEARNING: lambda: self.plan(cell, like=self.view()),
             "plan, tuned": lambda: self.plan(cell, **self.best("plan", self.plan, PLANS)),
+            "plan, equal weights": lambda: self.equal(cell),
             "plan, weights of the gate": lambda: self.plan(cell, gate="equilibrium"),
-            "plan by gradient": lambda: self.plan(cell, by="gradient"),
+            "plan by gradient": lambda: self.plan(cell, by="gradient", free=self.ahead["steps"], knots=8, noise=0.1),
             "commitment": lambda: self.plan(cell, Commitment),
             "MPPI": lambda: self.mppi(cell),
             "MPPI, tuned": lambda: self.mppi(cell, **self.best("MPPI", self.mppi, MPPIS)),
+            "gradient on actions": lambda: self.gradient(cell),
+            "gradient, tuned": lambda: self.gradient(cell, **self.best("gradient", self.gradient, GRADIENTS)),
             "by hand": lambda: self.bench.task.hand[self.hand],
         }
 
 
-ROBUST = ("composed", "posterior", OURS, LEARNING, "MPPI", "by hand")  # played with a wrong mass too
+ROBUST = ("composed", "posterior", OURS, LEARNING, "MPPI", "gradient on actions", "by hand")  # with a wrong mass too
 ABLATIONS = (
-    "MPPI, tuned", "posterior, fixed weights", "posterior, its own gate", "plan by gradient", "commitment", "cheapest",
-    "plan, weights of the gate", "plan, tuned",
+    "cheapest", "MPPI, tuned", "gradient, tuned", "plan, tuned", "posterior, fixed weights", "plan, equal weights",
+    "posterior, its own gate", "commitment", "plan by gradient", "plan, weights of the gate",
 )  # fmt: skip
 
 
@@ -144,9 +155,8 @@ def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str,
     found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
     arenas = {name: Arena(name, folder) for name in NAMES}
     fresh, fewer = range(FRESH, FRESH + seeds), range(FRESH, FRESH + few)
-    parts = [("", USUAL, fresh, ROBUST)]
+    parts = [("", USUAL, fresh, ROBUST + ABLATIONS)]
     parts += [(f"mass x {mass}", USUAL._replace(mass=mass), fewer, ROBUST) for mass in MASSES]
-    parts += [("", USUAL, fewer, ABLATIONS)]
     with suppress(TimeoutError):
         for wrong, cell, episodes, agents in parts:  # what matters most first
             for who, name in product(agents, NAMES):
@@ -157,69 +167,46 @@ def measure(folder: Path, seeds: int, few: int) -> dict[str, dict[str, dict[str,
 
 
 def tables(found: dict[str, dict[str, dict[str, np.ndarray]]], out: Path) -> None:
-    """The tables of the page and of the README."""
+    """The tables of the page and of the record; what was not played stays as the file has it."""
     usual = found[""]
-    titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
     counts = {who: min(costs.shape[1] for costs in told.values()) for who, told in usual.items()}
+    before = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
 
-    def rows(agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> list[list[str]]:
-        return [[who, *(cell(who, name) if name in told else "" for name in NAMES)] for who, told in agents.items()]
+    def table(name: str, agents: dict[str, dict[str, np.ndarray]], cell: Callable[[str, str], str]) -> None:
+        old = before.get(name, {"columns": {}, "rows": []})
+        kept = {row[0]: dict(zip(old["columns"], row, strict=True)) for row in old["rows"]}
+        rows = []
+        for who in {**kept, **agents}:
+            played = {task: cell(who, task) for task in agents.get(who, ())}
+            rows.append([who, *({task: kept.get(who, {}).get(task, "") for task in NAMES} | played).values()])
+            if name == "costs":
+                rows[-1].append(min(counts.get(who, np.inf), kept.get(who, {}).get("episodes", np.inf)))
+        keep(out, name, COMMAND, titles | ({"episodes": "d"} if name == "costs" else {}), rows)
 
-    medians = rows(usual, lambda who, name: middle(usual[who][name][0]))
-    keep(out, "costs", COMMAND, titles | {"episodes": "d"}, [[*row, counts[row[0]]] for row in medians])
-    others = {who: told for who, told in usual.items() if who != OURS}
-
-    def against(who: str, name: str) -> str:
-        return share(usual[OURS][name][0], usual[who][name][0])
-
-    keep(out, "paired", COMMAND, titles, rows(others, against))
-    wrong = [
-        [f"{who}, {cell}", *(middle(told[name][0]) if name in told else "" for name in NAMES)]
-        for cell, agents in found.items() if cell for who, told in agents.items()
-    ]  # fmt: skip
-    keep(out, "mass", COMMAND, titles, wrong)
+    titles = {"agent": "s", **dict.fromkeys(NAMES, "s")}
+    table("costs", usual, lambda who, name: middle(usual[who][name][0]))
+    table("medians", usual, lambda who, name: f"{np.median(usual[who][name][0]):.1f}")
+    paired = {
+        who: {name: costs for name, costs in told.items() if name in usual[OURS]}
+        for who, told in usual.items() if who != OURS
+    }  # fmt: skip
+    table("paired", paired, lambda who, name: share(usual[OURS][name][0], usual[who][name][0]))
+    wrong = {f"{who}, {cell}": told for cell, agents in found.items() if cell for who, told in agents.items()}
+    table("mass", wrong, lambda who, name: middle(wrong[who][name][0]))
     timed = {who: told for who, told in usual.items() if counts[who] > BATCH}  # the first batch compiles
-    keep(out, "speed", COMMAND, titles, rows(timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}"))
-
-
-def latency(out: Path, rounds: int = 200) -> None:
-    """One decision after another on the 3-D drone: 64 rollouts of 25 steps, compiled, with 8 threads as found."""
-    arena = Arena("3-D drone", Path("build/plan"))
-    rows = []
-    for who, agent in {
-        "plan": arena.plan(USUAL, steps=25, samples=64),
-        "MPPI": arena.mppi(USUAL, steps=25, samples=64),
-        "composed, 32 points of 26 steps": arena.composer(USUAL),
-    }.items():
-        view, memory = arena.view(), agent.start()
-        decide = eqx.filter_jit(lambda x, k, memory, agent=agent: agent.decide(jax.random.key(0), x, k, memory))
-        jax.block_until_ready(decide(view, jnp.asarray(0), memory))
-        wall, cpu = [], time.process_time()
-        for k in range(rounds):
-            began = time.perf_counter()
-            memory = jax.block_until_ready(decide(view, jnp.asarray(k), memory)).memory
-            wall.append(1e3 * (time.perf_counter() - began))
-        cpu = 1e3 * (time.process_time() - cpu) / rounds
-        rows.append([who, cpu, *np.quantile(wall, [0.5, 0.95])])
-    columns = {"one decision on the 3-D drone": "s", "CPU ms": ".2f", "p50 ms": ".2f", "p95 ms": ".2f"}
-    keep(out, "latency", f"{COMMAND} --latency", columns, rows)
-    print(rows)
+    table("speed", timed, lambda who, name: f"{np.median(usual[who][name][2][BATCH:]):.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="fresh episodes")
-    parser.add_argument("--fewer", type=int, default=50, help="of them, for ablations and wrong models")
+    parser.add_argument("--fewer", type=int, default=200, help="of them, for wrong models")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this time")
     parser.add_argument("--folder", type=Path, default=Path("build/plan"))
     parser.add_argument("--out", type=Path, default=Path("build/plan.json"))
-    parser.add_argument("--latency", action="store_true", help="time single decisions instead")
     told = parser.parse_args()
     keep_programs()
     jax.config.update("jax_enable_x64", True)
-    if told.latency:
-        latency(told.out)
-        return
     BEFORE.append(time.time() + 60 * told.minutes)
     tables(measure(told.folder, told.seeds, told.fewer), told.out)
 

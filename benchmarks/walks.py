@@ -110,7 +110,7 @@ def explain_tracks(folder: Path) -> Any:
 
 def judge_claims(folder: Path) -> Any:
     """A study of the paper: its steps, its claims with their evidence, and the page."""
-    record = command("reproduce", "quadrotor", "--out", str(folder), "--workers", "1")
+    record = command("reproduce", "quadrotor", "--out", str(folder), "--jobs", "1")
     return claims_of(record["results"])
 
 

@@ -2,7 +2,7 @@
 
 A habit has the strength eps ln(odds) in the energy, to be weighed against differences in cost. When cold, evidence
 overrides it; when hot and strong, the habit rules, for better or worse. The pendulum is the library's own, which runs
-all episodes in one compiled call; its starts are not those of `pendulum.py`.
+all episodes in one compiled call; its starts are not those of `swing_up.py`.
 """
 
 import jax

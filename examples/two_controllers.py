@@ -1,8 +1,8 @@
-"""Two controllers of a drone in gusts: alone, in a fixed mixture, and weighed by the price of one step or of all."""
+"""Two controllers of a drone in gusts: does a gate beat a fixed mixture, and does it need to look ahead?"""
 
 import jax.numpy as jnp
 import numpy as np
-from style import BLUE, GREEN, GREY, ORANGE, PINK, figure, save
+from style import SEEDS, show
 
 import policychord as pc
 from policychord.models import linearise, riccati
@@ -27,12 +27,10 @@ def pd(view, aim, spring, damping, turning):
 
 
 def stabilise(view, k):
-    """Damps every motion and goes nowhere."""
     return pd(view, jnp.zeros(6), spring=(0.0, 0.0), damping=(0.05, 0.1), turning=(0.35, 0.05))
 
 
 def track(view, k):
-    """Follows the path and overshoots."""
     return pd(view, rows[jnp.minimum(k, 300)], spring=(0.45, 1.0), damping=(0.2, 0.35), turning=(0.07, 0.025))
 
 
@@ -49,22 +47,16 @@ Q, R = np.diag([1.0, 0.1, 1.0, 0.1, 0.1, 0.1]), 0.1 * np.eye(2)
 P = riccati(A, B, Q, R).cost_to_go  # Q prices the next state, P all that follow
 
 
-def effort(view, thrust, k):
-    return 0.1 * jnp.sum((thrust - HOVER) ** 2)
-
-
-def predict(view, thrust, k):
-    return A @ view.x + B @ (thrust - HOVER)
-
-
-def target(k):
-    return rows[jnp.minimum(k, 300)]
-
-
 def composed(price) -> pc.Composer:
+    def effort(view, thrust, k):
+        return 0.1 * jnp.sum((thrust - HOVER) ** 2)
+
+    def predict(view, thrust, k):
+        return A @ view.x + B @ (thrust - HOVER)
+
     return pc.Composer(
         {"stabilise": pc.Gaussian(stabilise, sd=0.01), "track": pc.Gaussian(track, sd=0.01)},
-        pc.Cost(effort, predict=predict, cost_to_go=price, target=target),
+        pc.Cost(effort, predict=predict, cost_to_go=price, target=lambda k: rows[jnp.minimum(k, 300)]),
         # wide enough that no Gaussian is cut around a command that the motors can follow
         pc.Grid([LEAST_THRUST - 0.04] * 2, [LARGEST_THRUST + 0.04] * 2, 20, saturates=True),
         eps=0.05,
@@ -72,41 +64,6 @@ def composed(price) -> pc.Composer:
     )
 
 
-blind = composed(P).replace(gate="prior")
-agents = {
-    "stabilise alone": blind.replace(prior=[1 - 1e-9, 1e-9]),  # a prior must not be zero
-    "track alone": blind.replace(prior=[1e-9, 1 - 1e-9]),
-    "fixed 50/50": blind,
-    "composed, one step": composed(Q),
-    "composed, cost-to-go": composed(P),
-}
-traces = {name: pc.rollout(agent, drone, steps=300, episodes=40) for name, agent in agents.items()}
-costs = {name: -np.asarray(trace.total_reward) for name, trace in traces.items()}
-for name, cost in costs.items():
-    wins = np.sum(cost < costs["fixed 50/50"])
-    print(f"{name:<22} median cost {np.median(cost):>5.0f}   cheaper than 50/50 in {wins} of 40 episodes")
-
-
-def draw():
-    """Costs of all episodes, and how far from the path the mixtures fly."""
-    fig = figure(7.0, 2.7)
-    left, right = fig.subplots(1, 2)
-    colours = dict(zip(costs, (BLUE, ORANGE, GREY, PINK, GREEN), strict=True))
-    rng = np.random.default_rng(0)
-    for place, (name, cost) in enumerate(costs.items()):
-        left.plot(cost, place + rng.uniform(-0.2, 0.2, 40), ".", color=colours[name], markersize=4, alpha=0.7)
-        left.plot(np.median(cost), place, "|", color="black", markersize=18)
-    left.set(xscale="log", xlabel="cost of an episode", yticks=range(5), yticklabels=costs)
-    left.invert_yaxis()
-    left.set_title("40 episodes; bar: median")
-    for name in ("track alone", "fixed 50/50", "composed, cost-to-go"):
-        off = np.linalg.norm(np.asarray(traces[name].state.position) - eight[:300, [0, 2]], axis=-1)
-        right.plot(0.02 * np.arange(300), np.median(off, axis=0), color=colours[name], label=name)
-    right.set(xlabel="time (s)", ylabel="distance from the path (m)", ylim=(0, None))
-    right.set_title("Median of 40 episodes")
-    right.legend()
-    return fig
-
-
 if __name__ == "__main__":
-    save(draw(), "two_controllers")
+    play = lambda agent: pc.rollout(agent, drone, steps=300, episodes=SEEDS or 40).total_reward  # noqa: E731
+    show(pc.contest(composed(P), play, rivals={"composed, one step": composed(Q)}), "two_controllers")

@@ -23,14 +23,18 @@ from benchmarks.frames import unpack
 import policychord
 from policychord import _files
 from policychord.choices.data import TASKS, read_choices
+from policychord.cli.options import Given, settle
+from policychord.cli.results import read_results
 from policychord.inference import Model, likelihood, real
 from policychord.inference.learning import objectives
-from policychord.runs import cache, fit, sweep, tracks
+from policychord.runs import cache, fit, sweep
 from policychord.runs.plan import SweepPlan, read_sweep_plan
+from policychord.runs.policies import open_policies
 from policychord.runs.store import read_settings, write_dataset
 from policychord.studio.uploads import Upload
 from policychord.studio.wire import Frame, pack, read_message
 from policychord.tracks.reading import read_tracks
+from policychord.tracks.settings import TrackPlan
 from policychord_paper import compare
 
 SOURCE = Path(policychord.__file__).parents[1]
@@ -229,7 +233,9 @@ ATTACKS = {
     "environment of a run: pickle": Attack(
         lambda at, ran: ((at / "claims.json").write_text("[]"), pickled("environment.json")(at, ran)), compare.read_run
     ),
-    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: tracks.read_track_plan(at / "t.toml", {})),
+    "plan of tracks: pickle": Attack(pickled("t.toml"), lambda at: settle(Given(TrackPlan, {}, at / "t.toml"))),
+    "results of a fit: pickle": Attack(pickled("results.json"), lambda at: read_results(at)),
+    "policies: pickle": Attack(pickled("p.csv"), lambda at: open_policies(at / "p.csv")),
     "results of learning: pickle": Attack(pickled("x.npz"), read_learned),
     "results of learning: objects": Attack(objects("x.npz"), read_learned),
     "sidecar: pickle": Attack(
@@ -283,6 +289,8 @@ READERS = {
         "attributes of tracks: pickle",
         *(f"tracks to the studio: pickle as {kind}" for kind in TRACKS),
     ),
+    "policychord/cli/results.py": ("results of a fit: pickle",),
+    "policychord/runs/policies.py": ("policies: pickle",),
     "policychord/runs/sweep.py": ("batch of a sweep: pickle", "batch of a sweep: foreign type"),
     "policychord/studio/wire.py": ("message: pickle",),
 }

@@ -6,6 +6,7 @@ of the record for it to stand on the page: a build with a record that contradict
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -538,4 +539,9 @@ def rules() -> str:
     return "\n".join(f"{number}. {said(rule)}" for number, rule in enumerate(RULES, 1)) + "\n"
 
 
-PARTS = {part.__name__: part for part in (rules, evidence, tables, space, levels, method, settings, speed)}
+def heads() -> str:
+    """The rules without their numbers."""
+    return "\n".join(re.findall(r"^(\d+\. \*\*.*?\*\*)", rules(), re.MULTILINE)) + "\n"
+
+
+PARTS = {part.__name__: part for part in (rules, heads, evidence, tables, space, levels, method, settings, speed)}

@@ -1,18 +1,14 @@
 """Planners that know the same model and none of the primitives: what a composition has to beat."""
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 import numpy as np
 
-from ._types import Action, ArrayLike, Observation, Time
+from ._types import ArrayLike
 from .actions import AbstractActions, Finite
 from .agent import Commitment, Composer, Planner
-from .models import Cost, Random
+from .agent.plan import By, Predict, Stage
+from .models import Cost
 from .primitives import Gaussian, Table
-
-Predict = Callable[[Observation, Action, Time], Observation] | Random
-Stage = Callable[[Observation, Action, Time], ArrayLike]
 
 
 def mppi(
@@ -26,6 +22,7 @@ def mppi(
     noise: ArrayLike = 0.1,
     temperature: ArrayLike = 0.5,
     nominal: ArrayLike | None = None,
+    by: By = "samples",
     seed: int = 0,
 ) -> Planner:
     """Model-predictive path integral control: `agent.Planner` around one constant action, free in all of its steps.
@@ -34,13 +31,25 @@ def mppi(
     steps. The other settings are those of `Planner`, and their defaults were chosen by the same rule as there.
     """
     middle = (jnp.max(actions.points, axis=0) + jnp.min(actions.points, axis=0)) / 2 if nominal is None else nominal
-    still = Gaussian(jnp.asarray(middle, dtype=float), 1.0)
-    free = Cost(lambda observation, action, k: 0.0)
-    composer = Composer({"plan": still}, free, actions, 1.0, gate="prior", selection="mean")
+    still = {"plan": Gaussian(jnp.asarray(middle, dtype=float), 1.0)}
+    composer = Composer(still, Cost(lambda x, u, k: 0.0), actions, 1.0, gate="prior", selection="mean")
     return Planner(
         composer, predict, stage_cost, steps=steps, samples=samples, free=steps, knots=min(knots, steps), noise=noise,
-        temperature=temperature, seed=seed,
+        temperature=temperature, by=by, seed=seed,
     )  # fmt: skip
+
+
+def gradient(
+    actions: AbstractActions, predict: Predict, stage_cost: Stage, *, steps: int = 30, samples: int = 64,
+    knots: int = 8, noise: ArrayLike = 0.1, nominal: ArrayLike | None = None,
+) -> Planner:  # fmt: skip
+    """Descent of the cost's gradient in the actions, for models that can be differentiated: `mppi` without its average.
+
+    A decision takes a quarter of `samples` as steps along the gradient, which cost about as much as `samples`
+    simulations; the first step is `noise` long, in units of half the range.
+    """
+    settings = {"steps": steps, "samples": samples, "knots": knots, "noise": noise, "nominal": nominal}
+    return mppi(actions, predict, stage_cost, by="gradient", **settings)
 
 
 def random_shooting(

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import policychord as pc
 from policychord import Commitment, Composer, Planner, rivals
@@ -300,6 +301,23 @@ def test_mppi_is_a_plan_around_a_constant():
     assert best < float(cost) < 1.5 * best < float(still)
     around = rivals.mppi(BOX, predict, stage, nominal=[0.5, 0.5], noise=1e-9)
     np.testing.assert_allclose(decide(around, START, 0, around.start()).action, [0.5, 0.5], atol=1e-8)
+
+
+def test_gradient_steps_reach_the_best_plan_of_a_linear_world():
+    agent = rivals.gradient(BOX, predict, stage, steps=12, samples=128, knots=12, noise=0.3)
+    decision = decide(agent, START, 0, agent.start())
+    again = decide(agent, START, 0, decision.memory._replace(plan=jnp.roll(decision.memory.plan, 1, axis=0)))
+
+    def price(plan):
+        x, cost = START, 0.0
+        for k, u in enumerate(plan):
+            x, cost = predict(x, u, k), cost + stage(x, u, k)
+        return cost
+
+    best = float(minimize(jax.jit(jax.value_and_grad(lambda u: price(u.reshape(12, 2)))), np.zeros(24), jac=True).fun)
+    still = float(price(jnp.zeros((12, 2))))
+    reached = float(jnp.min(again.memory.cost))
+    assert best <= reached + 1e-9 < best + 0.05 * (still - best)
 
 
 def test_random_shooting_draws_labels():

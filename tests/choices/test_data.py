@@ -25,7 +25,7 @@ from policychord.choices.data import TASKS, DataError, Reading, Task, as_csv, as
 from policychord.choices.estimate import fit
 from policychord.choices.learners import believe
 from policychord.choices.models import classic
-from policychord.choices.report import describe, weight_table
+from policychord.choices.report import about_data, weight_table
 from policychord.runs.page import markdown
 
 
@@ -289,7 +289,7 @@ def test_a_missing_response_time_is_no_reason_to_refuse_a_file(table, tmp_path):
     choices = read_choices(tmp_path / "c.csv", TASKS["2"])
     assert (len(choices.choice), choices.left_out) == (24, 0)
     assert choices.notes == ("RT is missing: row 4, row 10. These trials are learned from but not scored.",)
-    assert "RT is missing" in describe(analyse(choices))
+    assert "RT is missing" in about_data(analyse(choices), ())
 
 
 def test_messages_quote_little(table, tmp_path):
@@ -326,7 +326,7 @@ def test_text_of_a_table_stays_text(source, table, tmp_path):
     assert found.trials.source.isprintable()
     for draw in (figures.comparison, figures.weights, figures.course, figures.coefficients, figures.evidence):
         draw(found).savefig(tmp_path / "figure.svg")
-    page = str(markdown(describe(found).split("\n")[2]))
+    page = str(markdown(about_data(found, ()).split("\n")[0]))
     assert not re.search("<(?!/?p>)", page)
     assert html.unescape(page).startswith(f"<p>Data: {found.trials.source};")
     cells = pd.read_csv(io.StringIO(as_csv(weight_table(found))))["data"]

@@ -227,7 +227,7 @@ def coded(*codes, paid=None):
 def test_a_missed_code_that_looks_like_an_arm_is_asked_about():
     with pytest.raises(DataError, match=r"0 always pays 0: is it a missed trial \(--missed 0\) or an arm") as caught:
         read(coded(1, 2, 0, 1, paid=0))
-    assert "--arms 0,1,2" in str(caught.value)
+    assert "--arm-names 0,1,2" in str(caught.value)
     for code in (9, 99):
         with pytest.raises(DataError, match=rf"choice has {code} beside 1, 2: is it a missed trial \(--missed {code}"):
             read(coded(1, 2, code))

@@ -7,11 +7,16 @@ from policychord.choices.checks import CrossValidation, _explosions, examine
 from policychord.choices.compare import analyse, plan_models
 from policychord.choices.data import Task
 from policychord.choices.models import classic
-from policychord.choices.report import describe, verdict
+from policychord.choices.report import details, verdict
 from policychord.choices.simulate import simulate_choices
 
 TASK = Task("own data", (20.0, 8.0), 6.0, (3.0, 4.0))
 MODELS = ("UCB", "Thompson", "Value", "none")
+
+
+def describe(fit, rivals, examined, said=(), *checks):
+    """All that a page says of the models, in one text."""
+    return "\n\n".join([verdict(fit, examined), *(words for _, words in details(fit, rivals, *checks))])
 
 
 def analysed(people, models=MODELS, **size):

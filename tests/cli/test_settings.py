@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from policychord.cli import merge_settings
+from policychord.cli.options import Given, settle
 from policychord.worlds.quadrotor.settings import QuadrotorSettings
 from policychord_paper.commands.quadrotor import _build
 
 
 def settled(tmp_path, content, given=None, name="own.toml"):
     (tmp_path / name).write_text(content)
-    return merge_settings(_build, QuadrotorSettings, given or {}, tmp_path / name)
+    return settle(Given(QuadrotorSettings, given or {}, tmp_path / name), _build)
 
 
 def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
@@ -33,7 +33,7 @@ def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
         ("seeds = 1", "seeds = 1 in own.toml: must be at least 2."),
         ("seeds = 2.5", "seeds = 2.5 in own.toml: must be a whole number."),
         ("seeds = 'many'", "seeds = 'many' in own.toml: must be a whole number."),
-        ("composition.eps = 0", "composition.eps = 0 in own.toml: must be more than 0."),
+        ("composition.eps = 0", "composition.eps = 0 in own.toml: must be at least 1e-09."),
         ("composition.eps = 'hot'", "must be a number."),
         ("path = 'knot'", "path = 'knot' in own.toml: use 'lemniscate'"),
         ("composition = 3", "must be a table with gate, duration, tau,"),
@@ -55,4 +55,4 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
 def test_files_that_cannot_be_read(tmp_path, name, content):
     (tmp_path / name).write_text(content, errors="surrogateescape")
     with pytest.raises(ValueError, match=name):
-        merge_settings(_build, QuadrotorSettings, {}, tmp_path / name)
+        settle(Given(QuadrotorSettings, {}, tmp_path / name), _build)

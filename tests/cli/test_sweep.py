@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from policychord._plugins import EPISODES, installed
-from policychord.cli.progress import Pace
+from policychord.cli.progress import accumulating, left
+from policychord.runs import duration
 from policychord.runs.plan import episodes_of
 
 from .command import process, run
@@ -32,7 +33,7 @@ def undisturbed(tmp_path_factory):
     """The episodes of the plan, by a sweep that nobody stopped."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "plan.toml").write_text(PLAN)
-    assert run("sweep", "run", folder / "plan.toml", "--workers", 1, "--out", folder / "out").code == 0
+    assert run("sweep", "run", folder / "plan.toml", "--jobs", 1, "--out", folder / "out").code == 0
     assert run("sweep", "export", folder / "out").code == 0
     return (folder / "out" / "episodes.csv").read_bytes()
 
@@ -40,7 +41,7 @@ def undisturbed(tmp_path_factory):
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_a_sweep_that_is_killed_between_batches_goes_on_with_the_same_command(here, tmp_path, undisturbed, engine):
     (tmp_path / "plan.toml").write_text(PLAN)
-    words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--json", "--out")
+    words = ("sweep", "run", tmp_path / "plan.toml", "--jobs", 1, "--json", "--out")
     command = process(*words, tmp_path / "out", "--engine", engine)
     with subprocess.Popen(command, stdout=-3, stderr=-1, text=True) as sweeping:
         while not sweeping.stderr.readline().startswith("[2/6] batch "):
@@ -65,7 +66,7 @@ def test_a_million_episodes_do_not_start_by_a_slip(here, tmp_path, monkeypatch):
 def test_a_sweep_that_is_stopped_goes_on_with_the_same_command(here, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     out = tmp_path / "out"
-    words = ("sweep", "run", tmp_path / "plan.toml", "--workers", 1, "--out", out, "--json")
+    words = ("sweep", "run", tmp_path / "plan.toml", "--jobs", 1, "--out", out, "--json")
     with subprocess.Popen(
         process(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sweeping:
@@ -110,18 +111,15 @@ def test_all_that_a_plan_may_name_is_listed(here, study):
     assert all(name in page.out for name in (*told, *offered.metrics))
 
 
-def test_the_rest_is_told_from_what_came_after_compiling():
-    now = [0.0]
-    pace = Pace(10, workers=2, clock=lambda: now[0])
-    for when in (60.0, 61.0):  # each worker has compiled
-        now[0] = when
-        pace.add(1)
-        assert pace.left() is None
-    for when in (62.0, 63.0):
-        now[0] = when
-        pace.add(1)
-    assert pace.left() == pytest.approx(6.0)
-    now[0] = 65.0
-    assert pace.left() == pytest.approx(4.0)
-    now[0] = 99.0
-    assert pace.left() == 0.0
+def test_what_is_left_is_told_from_what_was_done():
+    assert left(2.0, 50, 100) == left(60.0, 1, 100) == ""  # nothing is known yet
+    assert left(60.0, 50, 100) == f"about {duration(60.0)} left"
+    assert left(60.0, 100, 100) == ""
+
+
+def test_parts_of_the_work_add_up():
+    seen = []
+    add = accumulating(lambda *step: seen.append(step), 5)
+    add(2, "a")
+    add(3, "b")
+    assert seen == [("a", 1, 5), ("b", 4, 5)]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from policychord import energy, inference, problem, solve
+from policychord import energy, inference, problem, solve, time_scales
 from policychord.inference import learning, optimise
 from policychord.inference.comparison import held_out_by
 from policychord.inference.learning.count import _choose, _grown, _match_columns, estimator_of
@@ -225,7 +225,7 @@ def test_circuit_drifts_like_the_flow(rng):
     """Slow synapses see settled weights in both."""
     cost, logits = 2.0 * rng.normal(size=(3, 4)), rng.normal(size=(1, 4, 2))
     flowing = learning.drift(cost, 0.5, logits, signal="flow", rate=0.2, passes=3, hold=5.0)
-    circuit = learning.drift_in_circuit(cost, 0.5, logits, rate=0.2, passes=3, hold=5.0)
+    circuit = learning.drift(cost, 0.5, logits, signal="flow", circuit=True, rate=0.2, passes=3, hold=5.0)
     np.testing.assert_allclose(circuit.energy, flowing.energy, atol=0.02)
 
 
@@ -271,13 +271,15 @@ def test_accumulated_steps_leave_corners():
 def test_accumulated_steps_in_the_circuit_are_those_of_settled_weights(rng):
     cost, logits = 2.0 * rng.normal(size=(3, 4)), rng.normal(size=(1, 4, 2))
     settled = learning.drift(cost, 0.5, logits, signal="accumulated", rate=1.0, passes=5)
-    circuit = learning.drift_in_circuit(cost, 0.5, logits, signal="accumulated", rate=1.0, passes=5, hold=20.0)
+    circuit = learning.drift(cost, 0.5, logits, signal="accumulated", circuit=True, passes=5, rate=1.0, hold=20.0)
     np.testing.assert_allclose(circuit.energy, settled.energy, atol=1e-6)
 
 
 def test_accumulated_steps_refuse_a_rate_that_may_raise_the_energy():
-    for verb in (learning.drift, learning.drift_in_circuit):
+    for circuit in (False, True):
         with pytest.raises(ValueError, match=r"rate = 1\.5: accumulated steps"):
-            verb(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="accumulated", rate=1.5)
+            learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="accumulated", rate=1.5, circuit=circuit)
     with pytest.raises(ValueError, match=r"signal = 'settled': use 'flow', 'accumulated'"):
-        learning.drift_in_circuit(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), signal="settled")
+        learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), circuit=True)
+    with pytest.raises(ValueError, match=r"pass circuit=True too"):
+        learning.drift(np.zeros((2, 3)), 0.1, np.zeros((3, 2)), scales=time_scales(0.1))

@@ -1,6 +1,5 @@
 """Fitting composed agents: derivatives of the weights, recovery of a known agent, rivals, the tree, plans."""
 
-import shutil
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
@@ -16,7 +15,6 @@ from policychord.core.equilibrium import solve
 from policychord.core.objective import problem
 from policychord.inference import decisions, findings, likelihoods, optimise, parameters
 from policychord.runs.fit import FitPlan, _design_of, _earlier, read_fit_plan, run_fit
-from policychord.runs.page import render_page
 from policychord.worlds import AbstractEnv, Box, Spaces, Step, Variable
 
 D, N = 24, 3
@@ -430,15 +428,16 @@ def test_a_plan_writes_its_page_also_if_it_is_interrupted(tmp_path):
                     "{eps = 0.4, prior = [0.2, 0.5, 0.3], scale = 8.0, sd = 0.3}\n")  # fmt: skip
     plan = read_fit_plan(path)
     found = run_fit(plan, out, stop_at("comparing: a alone"), entry="tests.inference.test_decisions:design")
-    assert {file.name for file in found.files} >= {"report.html", "summary.md", "fit.json", "fit.zarr", "models.svg"}
+    names = {"report.html", "summary.md", "results.json", "fit.zarr", "models.svg"}
+    assert {file.name for file in found.files} >= names
     page = (out / "report.html").read_text()
     assert "Interrupted during the comparison" in page
     assert "State-dependent gating" in page or "weights hardly move" in page
-    before = _earlier(plan, out / "fit.json", 1)
+    before = _earlier(plan, out / "results.json", 1)
     np.testing.assert_array_equal(before.z, found.fit.optimum.z)
     for other, words in ((plan.model_copy(update={"starts": 3}), "another plan"), (plan, "another shape")):
         with pytest.raises(ValueError, match=words):
-            _earlier(other, out / "fit.json", 2)
+            _earlier(other, out / "results.json", 2)
     with pytest.raises(ValueError, match="there is no"):
         _earlier(plan, out / "nothing.json", 1)
 
@@ -467,25 +466,3 @@ def test_whatever_is_wrong_with_a_plan_of_a_fit_is_a_sentence():
     found = attack_fits(100, seed=1)
     assert found.broken == []
     assert 50 < found.refused < 100
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_of_a_fit_uses_the_width_it_has(tmp_path, width):
-    """The report's wide layout has a first column for its contents; this page has none, and was pressed into it."""
-    play = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no chromium on the PATH: apt-get install chromium")
-    path = tmp_path / "report.html"
-    path.write_text(
-        render_page("a title", [("Estimates", "| a | verdict |\n|---|---|\n| 1 | identified |")], [], tmp_path)
-    )
-    with play.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": width, "height": 900})
-        tab.goto(path.as_uri())
-        box = tab.locator("main").bounding_box()
-        needed = tab.evaluate("document.documentElement.scrollWidth")
-        browser.close()
-    assert box["width"] > 0.85 * width
-    assert needed <= width

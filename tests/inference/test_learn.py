@@ -279,6 +279,9 @@ def test_other_parts_are_learned_for_both_objectives(truth, begin, rng):
         ({"mixing": "softmax"}, "pass both or neither"),
         ({"data": None}, "exactly one of data"),
         ({"agent": chooser(TRUTH).replace(gate="prior")}, "gate='equilibrium'"),
+        ({"rounds": 0}, "rounds = 0"),
+        ({"rounds": 2}, "rounds = 2: .* with env alone"),
+        ({"data": None, "env": lambda agent, number: None}, "needs data"),
     ],
 )
 def test_wrong_input_is_named(change, words, decisions):
@@ -298,3 +301,59 @@ def test_energy_in_an_environment():
     found = pc.learn(agent, "energy", env=Bandit((10.0, 10.0)), steps=4, episodes=3, starts=1)
     assert found.weights.shape == (12, 2)
     assert found.value < found.paths[0][0]
+
+
+def test_agents_within_an_agent_learn(rng):
+    """Their tables stay probabilities, temperatures and priors stay as they are, and the gradient is that of V*."""
+    cost, rows = 2.0 * rng.normal(size=(30, 4)), rng.dirichlet(np.full(4, 2.0), size=4)
+    whole = chooser(TRUTH[:2]).replace(primitives={"low": chooser(rows[:2], 0.5), "high": chooser(rows[2:], 2.0)})
+    seen = inference.observations(cost, np.zeros(30, int), k=np.zeros(30, int))
+    posed = pose(whole, "energy", seen)
+    assert [one.name for one in posed.parameters] == [f"{a}.primitive {i}[0]" for a in ("low", "high") for i in (0, 1)]
+    z = unconstrained(posed.parameters, {})
+    slope = log_posterior(posed.likelihood, z)[1]
+    for direction in rng.normal(size=(3, len(z))):
+        up, down = (log_posterior(posed.likelihood, z + h * direction)[0] for h in (1e-5, -1e-5))
+        np.testing.assert_allclose(slope @ direction, (up - down) / 2e-5, rtol=1e-4)
+    found = pc.learn(whole, "energy", seen, starts=1)
+    assert found.value < found.paths[0][0] - 0.2
+    low, high = found.agent.primitives
+    assert (float(low.eps), float(high.eps)) == (0.5, 2.0)
+    for table in (*low.primitives, *high.primitives):
+        np.testing.assert_allclose(np.exp(table.log_rows).sum(), 1.0, atol=1e-12)
+    assert {one.name for one in learning.family_of_agent(whole, ("eps", "prior")).parameters} == {
+        "eps", "prior", "low.eps", "low.prior", "high.eps", "high.prior"}  # fmt: skip
+
+
+def test_members_learn_while_they_act(rng):
+    """Each round the agent acts with what it has learned, and learns from all that it has met."""
+    offers, met = 2.0 * rng.normal(size=(3, 12, 4)), []
+
+    def meet(agent, number):
+        met.append(agent)
+        return inference.observations(offers[number], np.zeros(12, int), k=np.zeros(12, int))
+
+    begin = chooser(BEGIN)
+    found = pc.learn(begin, "energy", env=meet, rounds=3, starts=1)
+    assert met[0] is begin
+    assert found.weights.shape == (36, 3)
+    first = pc.learn(begin, "energy", meet(begin, 0), starts=1)
+    for own, other in zip(met[1].primitives, first.agent.primitives, strict=True):
+        np.testing.assert_allclose(own.log_rows, other.log_rows, atol=1e-12)
+    everything = inference.observations(offers.reshape(36, 4), np.zeros(36, int), k=np.zeros(36, int))
+    at_first = pose(met[2], "energy", everything)
+    before = -log_posterior(at_first.likelihood, unconstrained(at_first.parameters, {}))[0] / 36
+    assert found.paths[0][0] == pytest.approx(before, abs=1e-5)  # zeros of tables begin at 1e-6
+    assert found.value < before
+
+
+def test_every_round_begins_elsewhere():
+    from policychord.worlds import Pendulum
+
+    agent = pc.Composer(
+        [pc.Gaussian([torque], 0.3) for torque in (-0.5, 0.5)],
+        pc.Cost(lambda x, u, k: (u[0] + x.angle) ** 2), pc.Grid(-2.0, 2.0, 17, saturates=True), 0.2,
+    )  # fmt: skip
+    found = pc.learn(agent, "energy", env=Pendulum(), steps=2, episodes=3, rounds=2, starts=1)
+    angles = found.posed.likelihood.data["observation"].angle
+    assert len(np.unique(angles)) == 12

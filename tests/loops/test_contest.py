@@ -8,12 +8,14 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from policychord import (
+    Commitment,
     Composer,
     Cost,
     Entropy,
     Finite,
     Gaussian,
     Grid,
+    Planner,
     Policy,
     Rollouts,
     Sampled,
@@ -143,8 +145,13 @@ def test_agents_simulate_what_their_gate_needs_and_the_table_says_how_much():
     table = str(found).splitlines()
     assert table[0].split()[:3] == ["agent", "simulated", "return"]
     assert table[4].split()[:2] == ["cheapest", "147"]
-    greedy = Greedy(agent.model, LINE)
-    assert contest({"composed": agent, "greedy": greedy}, once, progress=silent).simulated["greedy"] == 147
+    others = {"greedy": Greedy(agent.model, LINE)}
+    for gate in ("prior", "equilibrium"):
+        others[gate] = Planner(agent.replace(gate=gate), BlackBox(predict), later.stage_cost, steps=3, samples=8)
+    others["held"] = Commitment(agent, BlackBox(predict), later.stage_cost, steps=3, samples=6)
+    simulated.clear()
+    found = contest({"composed": agent} | others, once, progress=silent).simulated
+    assert list(found.values()) == list(simulated.values()) == [147, 24, 147 + 24, 18, 147]
 
 
 def test_rivals_of_all_kinds_play_and_each_is_reported_when_it_is_finished(capsys):

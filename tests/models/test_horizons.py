@@ -200,6 +200,11 @@ def test_diagnose_measures_the_model_and_warns_of_hollow_means(rng):
     off = diagnose(agent, states, actions=actions, following=late)
     assert off.model_error == pytest.approx(0.7 / 0.3, rel=1e-6)
     assert any("model is off" in one for one in off.warnings)
+    # what is missed everywhere is learned by a planner that is given `like`; what comes and goes is not
+    for error, learned in ((jnp.array([0.0, 0.01]), True), (0.01 * rng.normal(size=(12, 2)), False)):
+        seen = diagnose(agent, states, actions=actions, following=truly + error)
+        assert seen.constant == learned
+        assert any("like=observation" in one for one in seen.warnings) == learned
     # either push is good, none is not: the mean of both is the worst of all
     apart = Composer(PUSHES, Cost(lambda x, u, k: -4.0 * u[0] ** 2), LINE, 0.5, selection="mean")
     found = diagnose(apart, states)

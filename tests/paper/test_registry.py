@@ -45,7 +45,7 @@ def command(package):
 
 def test_a_fifth_study_is_reproduced_reported_and_compared(command, tmp_path):
     assert "bandit, quadrotor or mirror" in command("reproduce", "--help")
-    told = json.loads(command("reproduce", "mirror", "--workers", 1, "--out", tmp_path / "run", "--json"))
+    told = json.loads(command("reproduce", "mirror", "--jobs", 1, "--out", tmp_path / "run", "--json"))
     assert [(claim["study"], claim["id"], claim["verdict"]) for claim in told["results"]] == [
         ("mirror", "M1", "reproduced")
     ]

@@ -4,6 +4,7 @@ import pytest
 
 from policychord.choices import plan_models, synthetic
 from policychord.runs import choices as running
+from policychord.runs import page
 
 
 def test_an_interrupted_fit_leaves_no_file_of_an_earlier_one(tmp_path, monkeypatch):
@@ -19,9 +20,9 @@ def test_an_interrupted_fit_leaves_no_file_of_an_earlier_one(tmp_path, monkeypat
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "save_figure", interrupt)
+    monkeypatch.setattr(page, "save_figure", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        running.write_choices(result, tmp_path, False, "", False)
+        running.write_choices(result, running.results_of(result), tmp_path)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"notes.txt", "figures/mine.png", "summary.md", "subjects.csv", "models.csv"}
 
@@ -30,5 +31,5 @@ def test_whatever_a_fit_writes_is_among_what_is_removed(tmp_path):
     people = synthetic("2", 3, blocks=2, trials=10)
     plan = plan_models(people.task, models=("Value", "Composed"))
     result = running.run_choices(people, plan, running.ChoiceChecks(False, False, True), lambda *_: None)
-    files = running.write_choices(result, tmp_path, True, "Value", False)
+    files = running.write_choices(result, running.results_of(result, shrunk=True), tmp_path, "Value")
     assert {file.relative_to(tmp_path).as_posix() for file in files} <= set(running.WRITTEN)

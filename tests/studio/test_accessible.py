@@ -15,16 +15,23 @@ NUMBER_CONTROLS = """() => [...document.querySelectorAll('button, input, select,
   .map((e, i) => { e.dataset.control = i; return e.outerHTML.slice(0, 120); })"""
 
 
+LATE = '[data-panel]:not([data-state="current"])'
+
+
 def examine(page: Page) -> dict:
     """What axe-core says of a page at rest: what is being computed anew is pale meanwhile."""
     while True:
-        page.wait_for_function("() => !document.querySelector('.stale') && document.getAnimations().length === 0")
+        page.wait_for_function(
+            "late => ![...document.querySelectorAll(late)].some(e => e.checkVisibility()) "
+            "&& document.getAnimations().length === 0",
+            arg=LATE,
+        )
         result = Axe().run(page).response
-        if page.locator(".stale").count() == 0:
+        if not any(panel.is_visible() for panel in page.locator(LATE).all()):
             return result
 
 
-@pytest.mark.parametrize("page", ["gate", "flock", "choices", "flight"])
+@pytest.mark.parametrize("page", ["gate", "policies", "flock", "choices", "flight"])
 def test_axe_finds_nothing(visit, page):
     page = visit(page)
     page.wait_for_selector("#main [data-slot]")

@@ -23,7 +23,7 @@ def test_the_gate_shows_a_proof_a_path_and_a_circuit(visit):
     expect(page.locator('[data-slot="verdict"]')).to_contain_text("settles")
     page.wait_for_selector('[data-slot="plot"] .scatterlayer .trace')
     assert sum(weights(page)) == pytest.approx(1.0, abs=2e-4)
-    assert page.locator("#pages a").all_inner_texts() == ["Gate", "Flock", "Choices", "Flight"]
+    assert page.locator("#pages a").all_inner_texts() == ["Gate", "Policies", "Flock", "Choices", "Flight"]
 
 
 def test_a_slider_changes_weights_address_and_reset(visit):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from policychord.choices.compare import analyse
-from policychord.choices.data import TASKS, as_table, read_choices
+from policychord.choices.data import as_table, read_choices
 from policychord.choices.simulate import synthetic
 
 from .browsing import needs_browser, pixels
@@ -52,7 +52,7 @@ def test_a_table_is_taken_and_a_broken_one_is_not(visit, table):
     analysed(page, 6)
     expect(slot(page, "badge")).to_have_text("your data")
     expect(slot(page, "whose")).to_have_text("mine.csv")
-    assert pxp(page) == expected(read_choices(table, TASKS["2"]))
+    assert pxp(page) == expected(read_choices(table, None))
     assert "file=mine.csv" in page.url
     broken = {"name": "broken.csv", "mimeType": "text/csv", "buffer": table.read_bytes() + b"6,3,11,9,<b>\n"}
     slot(page, "file").set_input_files(broken)
@@ -122,9 +122,7 @@ def test_a_file_can_be_dropped_and_taken_away_as_report_data_and_python(visit, t
         page.get_by_role("button", name="Figure").click()
     assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     page.get_by_role("button", name="Python").click()
-    expect(page.get_by_role("dialog").locator("code")).to_contain_text(
-        "read_choices('mine.csv', pc.choices.TASKS['2'])"
-    )
+    expect(page.get_by_role("dialog").locator("code")).to_contain_text("read_choices('mine.csv', None)")
 
 
 def test_people_trials_and_settings_change_what_is_shown(visit):

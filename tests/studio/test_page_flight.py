@@ -97,6 +97,7 @@ def test_figure_data_and_snippet_on_a_narrow_screen(visit):
             .map((node) => node.outerHTML)"""
     )
     assert unnamed == []
+    page.get_by_text("Controls", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Figure").click()
     assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

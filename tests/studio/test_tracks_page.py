@@ -131,8 +131,11 @@ def test_the_page_plays_a_file_and_goes_back(visit, table, tmp_path):
     expect(page.locator('[data-slot="blame"]')).to_contain_text("line 2 has fewer cells")
     choose.set_input_files(whole)
     expect(page.locator('[data-slot="blame"]')).to_contain_text("set Frame rate")
-    page.get_by_label("Frame rate", exact=True).first.fill(str(RATE))
-    page.get_by_label("Frame rate", exact=True).first.press("Enter")
+    mends = page.locator('[data-slot="blamed"] input')  # the field stands beside the error, and has the focus
+    expect(mends).to_be_focused()
+    expect(mends).to_be_in_viewport()
+    mends.fill(str(RATE))
+    mends.press("Enter")
     expect(page.locator('[data-slot="answer"]')).to_have_text(SENTENCE)
     expect(page.locator('[data-slot="since"]')).to_contain_text("started where the data were")
     first = pixels(page, "simulated")

@@ -328,3 +328,23 @@ def test_leadership_finds_who_turns_first():
     assert found.delay[0, 2] == pytest.approx(0.6, abs=0.051)
     assert found.delay[1, 0] == pytest.approx(-0.3, abs=0.051)
     assert found.ids[int(np.argmax(found.lead))] == "first"
+
+
+def test_walkers_who_go_straight_on_lead_nobody():
+    """Headings along a corridor are alike at any delay: the best one is chance."""
+    rng = np.random.default_rng(0)
+    angle = 0.15 * np.stack([np.convolve(rng.normal(size=440), np.ones(40) / 6, "valid")[:400] for _ in range(4)], 1)
+    velocity = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    one = Moved("0", tuple("abcd"), velocity.cumsum(axis=0) / 20, velocity, velocity)
+    motion = Motion((one,), 20.0, "m", 3, Smoothing(), 0, 0, 0)
+    assert np.isfinite(leadership(motion, shifted=0).delay).sum() >= 4
+    assert np.isfinite(leadership(motion).delay).sum() <= 2
+
+
+def test_a_force_that_is_no_number_is_named(group):
+    def nowhere(sight):
+        return sight.view.velocity / jnp.where(sight.view.position[0] > 0, 0.0, 1.0)
+
+    motion = move(as_tracks(group, LAYOUT, 8), Smoothing(window=0.16))
+    with pytest.raises(ValueError, match="force 'nowhere' is not finite"):
+        decide(motion, ForceSettings(forces=("persist", "nowhere")), own={"nowhere": nowhere})

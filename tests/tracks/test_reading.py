@@ -8,11 +8,12 @@ import pytest
 from benchmarks.attack import attack_tracks
 
 from policychord.cli import app
-from policychord.runs.tracks import read_track_plan
+from policychord.cli.options import Given, settle
 from policychord.tracks.decisions import decide
 from policychord.tracks.forces import ForceSettings
 from policychord.tracks.motion import Smoothing, card_of, move
 from policychord.tracks.reading import TrackError, parse_tracks, read_tracks
+from policychord.tracks.settings import TrackPlan
 
 FRAMES, COUNT = 12, 3
 PLACES = np.random.default_rng(0).normal(size=(FRAMES, COUNT, 2)).cumsum(axis=0).round(3)
@@ -211,7 +212,7 @@ def test_whatever_is_wrong_with_a_file_or_its_settings_is_a_sentence():
 )
 def test_settings_beyond_all_measure_are_named(settings, said):
     with pytest.raises(ValueError, match=said):
-        read_track_plan(None, settings)
+        settle(Given(TrackPlan, {name: (name, value) for name, value in settings.items()}))
 
 
 @pytest.mark.parametrize("rate", [1e308, 1e-300])

@@ -82,6 +82,31 @@ def test_slopes_have_the_names_and_signs_of_a_hand_made_example(school):
         assert np.sign(estimate) == np.sign(slope)
 
 
+def test_shapes_half_a_step_later_and_by_angle_are_those_of_plain_loops(school):
+    motion, given, situations, *_ = school
+    trial, radius = motion.trials[0], given.layout.zones.separation
+    later = situations.shape[:, situations.shapes.index("separation half a step later")]
+    angle = situations.shape[:, situations.shapes.index("alignment by angle")]
+    seen = 0
+    for row in range(0, given.size, 7):
+        frame, i = given.frame[row], given.individual[row]
+        place = trial.position[frame] + 0.5 * given.layout.every * trial.velocity[frame]
+        push = np.zeros(2)
+        for j in range(len(place)):
+            apart = place[j] - place[i]
+            length = np.hypot(*apart)
+            if j != i and length < radius:
+                push -= (1 - length / radius) * apart / length
+        heading = given.velocity[row] / np.hypot(*given.velocity[row])
+        left = np.array([-heading[1], heading[0]])
+        seen += bool(push.any())
+        push = push / np.hypot(*push) if push.any() else push
+        np.testing.assert_allclose(later[row], [push @ heading, push @ left], atol=1e-9)
+        mean = situations.force[row, situations.social.index("alignment")]
+        np.testing.assert_allclose(angle[row], [0.0, np.arctan2(mean[1], mean[0])], atol=1e-12)
+    assert seen > 3
+
+
 def test_alignment_holds_no_drag_that_a_gate_could_use(school):
     """In body coordinates the own heading is ahead: what is left of alignment is where the others head."""
     motion, given, situations, names, _ = school
@@ -234,7 +259,8 @@ def ranked(real, surrogate=1.0, constant=1.0):
         ({"rank": ranked(60.0, surrogate=70.0)}, "constant weights"),  # nothing social is left, and it gains as much
         ({"rank": ranked(60.0, constant=60.0)}, "constant weights"),  # nor may it be what constant weights give
         ({"gain": NONE}, "constant weights"),
-        ({"gain": Difference(0.05, 0.022)}, "constant weights"),  # the best of several needs more than two errors
+        ({"gain": Difference(0.05, 0.03)}, "constant weights"),  # 1.7 errors
+        ({"company": Difference(0.01, 0.01)}, "no social force"),  # walls and bursts look like weights that change
         ({"moved": 0.001}, "constant weights"),
         ({"gain": NONE, "power": {"distance": 3.0}}, "cannot tell"),
         ({"gain": NONE, "company": Difference(0.01, 0.01)}, "no social force"),

@@ -1,5 +1,6 @@
 """Agents: from an observation to a gating problem, to weights with their certificate, to an action."""
 
+from .._names import check_used
 from ..core._method import Outcome
 from .composer import Composer
 from .decision import FAILURES, Agent, Decides, Decision, Memory, Selection, Weighing, failed, remember
@@ -17,7 +18,6 @@ from .gates import (
     Options,
     Posterior,
     Prior,
-    check_used,
     gate_in_time,
 )
 from .plan import Commitment, Planned, Planner

@@ -2,13 +2,14 @@
 
 import math
 import warnings
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .._names import Selection
 from .._types import Action, Array, Time, namespace
 from ..actions import AbstractActions
 from ..core._method import Outcome
@@ -116,7 +117,6 @@ class Agent(Decides, Protocol):
         """The memory of an agent that has not decided yet."""
 
 
-Selection = Literal["sample", "mean", "mode", "dither", "posterior", "posterior mean"]
 TILTED = ("posterior", "posterior mean")  # selections that act by the mixture's posterior under the cost
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.special import logsumexp
 from jaxtyping import Bool, Float, Int
 
+from .._names import DURATION, Gate, Selection
 from .._types import Array, ArrayLike, is_traced
 from ..actions import AbstractActions, Sampled
 from ..core._checks import check_number, shown
@@ -23,10 +24,7 @@ from ..core.equilibrium import Route, solve
 from ..core.flow import one_step
 from ..core.objective import AnyProblem, Certificate, Problem, certificate_at, gate
 from ..primitives.columns import Drawn
-from .decision import TILTED, Memory, Selection
-
-Gate = Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest", "posterior"]
-DURATION = 20.0  # of the flow and of the circuit between two decisions, in units of tau
+from .decision import TILTED, Memory
 
 
 class Options(NamedTuple):
@@ -235,14 +233,6 @@ def gate_in_time(name: Gate, duration: float, tau: float) -> AbstractGate:
     """A gate by its name, with these two for the gates that have them: what settings say."""
     kind = GATES[name]
     return kind(duration=duration, tau=tau) if kind in (Flow, Circuit) else kind()
-
-
-def check_used(name: Gate, duration: float, tau: float, prior: Sequence[float] = ()) -> None:
-    """Settings that the gate does not use are an error."""
-    if name == "cheapest" and len(set(prior)) > 1:
-        raise ValueError(f"gate = {name!r} takes no notice of prior = {prior}: leave one of them out.")
-    if GATES[name] not in (Flow, Circuit) and (duration, tau) != (DURATION, 1.0):
-        raise ValueError(f"gate = {name!r} has no duration or tau: they belong to the gates 'flow' and 'circuit'.")
 
 
 def bias(prior: Sequence[float]) -> np.ndarray | None:

@@ -61,7 +61,7 @@ class Planner(eqx.Module):
 
     - `predict(observation, action, k)`, `stage_cost(observation, action, k)`: as in `Rollouts`, `Random` and `BlackBox`
       included.
-    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual, at most 8 if not
+    - `steps`: simulated steps of a candidate; `samples`: candidates; `free`: steps with a residual, at most 8 unless
       given.
     - `noise`: standard deviation of the residuals, in units of `scale`, which is half the range of every action axis
       unless given; it is linear between `knots` in time. The same mirrored noise serves all decisions (`seed`).
@@ -78,7 +78,6 @@ class Planner(eqx.Module):
     temperature: Float[Array, ""]
     scale: Float[Array, " dim"]
     like: Observation | None
-    steps: int = eqx.field(static=True)
     samples: int = eqx.field(static=True)
     free: int = eqx.field(static=True)
     knots: int = eqx.field(static=True)
@@ -108,17 +107,10 @@ class Planner(eqx.Module):
             raise ValueError(f"by = {shown(by)}: use 'samples' or 'gradient'.")
         if by == "gradient" and any(isinstance(part, BlackBox) for part in (predict, stage_cost)):
             raise ValueError('by = "gradient" needs a model in JAX, but this one has a BlackBox: use by="samples".')
-        self.composer = composer
-        self.rollouts = _rollouts(composer, predict, stage_cost, steps)
-        self.steps, self.samples = self.rollouts.steps, _whole("samples", samples, 4)
-        free = min(FREE, self.steps) if free is None else free
-        self.free, self.knots = _whole("free", free, 1, self.steps), _whole("knots", knots, 1)
-        if self.knots > self.free:
-            raise ValueError(f"knots = {knots} and free = {free}: at most one knot for each free step.")
-        self.noise, self.temperature = (
-            jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
-            for name, value in (("noise", noise), ("temperature", temperature))
-        )
+        self.composer, self.rollouts = composer, _rollouts(composer, predict, stage_cost, steps)
+        self.samples, self.temperature = _whole("samples", samples, 4), _number("temperature", temperature)
+        self.free = _whole("free", min(FREE, steps) if free is None else free, 1, steps, "steps")
+        self.knots, self.noise = _whole("knots", knots, 1, self.free, "free"), _number("noise", noise)
         self.scale, self.by, self.seed = _scale_of(composer.actions, scale), by, int(seed)
         self.like = None if like is None else _floats(in_native_order(like))
 
@@ -129,13 +121,11 @@ class Planner(eqx.Module):
 
     def start(self) -> Planned:
         """The memory of an agent that has not decided yet: no residuals."""
-        nothing, dim = jnp.asarray(jnp.nan), self.scale.shape[0]
-        tried = self.samples if self.by == "samples" else self.samples // 4
-        error, cost = jnp.full(dim, jnp.nan), jnp.full(tried, jnp.nan)
-        plan, inner = jnp.zeros((self.free, dim)), self.composer.start()
+        plan = jnp.zeros((self.free, len(self.scale)))
+        cost = jnp.full(self.samples if self.by == "samples" else self.samples // 4, jnp.nan)
         none = () if self.like is None else jax.tree_util.tree_map(jnp.zeros_like, self.like)
         expected = jax.tree_util.tree_map(lambda a: jnp.full_like(a, jnp.nan), none)
-        return Planned(plan, nothing, error, cost, inner, none, expected)
+        return Planned(plan, cost[0], plan[0] * jnp.nan, cost, self.composer.start(), none, expected)
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Planned | None = None
@@ -219,7 +209,6 @@ class Commitment(eqx.Module):
     composer: Composer
     rollouts: Rollouts
     temperature: Float[Array, ""]
-    steps: int = eqx.field(static=True)
     samples: int = eqx.field(static=True)
     hold: int = eqx.field(static=True)
     seed: int = eqx.field(static=True)
@@ -236,13 +225,9 @@ class Commitment(eqx.Module):
         temperature: ArrayLike = 0.15,
         seed: int = 0,
     ):
-        self.composer = composer
-        self.rollouts = _rollouts(composer, predict, stage_cost, steps)
-        self.steps, self.hold = self.rollouts.steps, _whole("hold", hold, 1)
+        self.composer, self.rollouts = composer, _rollouts(composer, predict, stage_cost, steps)
         self.samples = _whole("samples", samples, len(composer.names) + 2)
-        self.temperature = jnp.asarray(
-            temperature if is_traced(temperature) else check_number("temperature", temperature), dtype=float
-        )
+        self.hold, self.temperature = _whole("hold", hold, 1), _number("temperature", temperature)
         self.seed = int(seed)
 
     @property
@@ -252,48 +237,39 @@ class Commitment(eqx.Module):
 
     def start(self) -> Planned:
         """The memory of an agent that has not decided yet: the first primitive all along."""
-        nothing = jnp.asarray(jnp.nan)
         error = jnp.full(self.composer.actions.points.shape[1:], jnp.nan)
-        return Planned(jnp.zeros(self.steps, int), nothing, error, jnp.full(self.samples, jnp.nan))
+        kept = jnp.zeros(self.rollouts.steps, int)
+        return Planned(kept, jnp.asarray(jnp.nan), error, jnp.full(self.samples, jnp.nan))
 
     def decide(
         self, key: Key[Array, ""], observation: Observation, k: Time = 0, memory: Planned | None = None
     ) -> Decision:
         """The command that the best sequences begin with. Pass the memory of the previous decision to the next one."""
         memory = self.start() if memory is None else in_native_order(memory)
-        n, actions = len(self.names), self.composer.actions
-        sequences = self._sequences(memory.plan)
-        equal = jnp.full(n, 1.0 / n)
-        one = jnp.ones(actions.points.shape[1:])
-
-        def cost_of(sequence: Array) -> Array:
-            tried = _Candidate(jnp.eye(n)[sequence], jnp.zeros((self.steps, *one.shape)))
-            return _simulate(self.rollouts, one, equal, observation, k, tried)[0]
-
-        cost = jax.vmap(cost_of)(sequences)
+        actions, each = self.composer.actions, jnp.eye(len(self.names))
+        sequences, one = self._sequences(memory.plan), jnp.ones(actions.points.shape[1:])
+        tried = _Candidate(each[sequences], jnp.zeros((*sequences.shape, *one.shape)))
+        cost, _ = jax.vmap(partial(_simulate, self.rollouts, one, each[0], observation, k))(tried)
         share = _shares(cost, self.temperature)
-        weights = share @ jnp.eye(n)[sequences[:, 0]]
+        weights = share @ each[sequences[:, 0]]
         commands, valid = _commands(self.rollouts, observation, k)
-        action = _mix(actions, commands, valid, weights)
         best = sequences[jnp.argmin(jnp.where(jnp.isnan(cost), jnp.inf, cost))]
         error = jnp.full(one.shape, jnp.nan)
         if not actions.labels:
             error = jnp.sqrt(jnp.tensordot(share**2, (commands[sequences[:, 0]] - weights @ commands) ** 2, axes=1))
-        certificate, outcome = _unproved()
         kept: Any = Planned(jnp.concatenate([best[1:], best[-1:]]), 1.0 / jnp.sum(share**2), error, cost)
-        return Decision(action, weights, certificate, outcome, kept)
+        return Decision(_mix(actions, commands, valid, weights), weights, *_unproved(), kept)
 
     def _sequences(self, kept: Int[Array, " steps"]) -> Int[Array, "samples steps"]:
         """Which primitive acts at every step of every candidate."""
-        n, count = len(self.names), self.samples - len(self.names) - 1
+        n, steps = len(self.names), self.rollouts.steps
+        count, parts = self.samples - n - 1, -(-steps // self.hold)
         rng = np.random.default_rng(self.seed)
-        parts = -(-self.steps // self.hold)
-        drawn = np.repeat(rng.integers(n, size=(count, parts)), self.hold, axis=1)[:, : self.steps]
+        drawn = np.repeat(rng.integers(n, size=(count, parts)), self.hold, axis=1)[:, :steps]
         # every other one keeps the sequence up to a step
         until = np.where(np.arange(count) % 2 == 0, rng.integers(parts, size=count) * self.hold, 0)
-        changed = jnp.where(np.arange(self.steps) < until[:, None], kept, drawn)
-        throughout = np.broadcast_to(np.arange(n)[:, None], (n, self.steps))
-        return jnp.concatenate([throughout, kept[None], changed])
+        changed = jnp.where(np.arange(steps) < until[:, None], kept, drawn)
+        return jnp.concatenate([jnp.tile(jnp.arange(n)[:, None], steps), kept[None], changed])
 
 
 def _rollouts(composer: Composer, predict: Predict, stage_cost: Stage, steps: int) -> Rollouts:
@@ -302,9 +278,13 @@ def _rollouts(composer: Composer, predict: Predict, stage_cost: Stage, steps: in
     return Rollouts(composer.primitives, composer.actions, predict, stage_cost, steps=steps)
 
 
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def _number(name: str, value: ArrayLike) -> jax.Array:
+    return jnp.asarray(value if is_traced(value) else check_number(name, value), dtype=float)
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None, limit: str = "") -> int:
     if not isinstance(value, int | np.integer) or value < least or (most is not None and value > most):
-        end = "" if most is None else f", at most {most} (steps)"
+        end = "" if most is None else f", at most {most} ({limit})"
         raise ValueError(f"{name} = {shown(value)}: pass a whole number of at least {least}{end}.")
     return int(value)
 
@@ -381,7 +361,6 @@ def _learn(memory: Planned, observation: Observation) -> Any:
 def _predict(rollouts: Rollouts, x: Observation, action: Action, k: Time, number: Any, missed: Any) -> Observation:
     """The next observation, with what the model is known to miss."""
     following = rollouts._follow(x, action, k, number)
-    following = jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
     return following if isinstance(missed, tuple) and not missed else jax.tree_util.tree_map(jnp.add, following, missed)
 
 
@@ -409,10 +388,7 @@ def _simulate(
         _, (costs, residual) = jax.lax.scan(partial(advance, number), observation, jnp.arange(rollouts.steps))
         return jnp.sum(costs), residual[:free]
 
-    if not isinstance(rollouts.predict, Random):
-        return future(0)
-    costs, residual = jax.vmap(future)(jnp.arange(rollouts.predict.samples))
-    return jnp.mean(costs), jnp.mean(residual, axis=0)
+    return rollouts._mean(future)
 
 
 def _shares(cost: Float[Array, " samples"], temperature: Array) -> Float[Array, " samples"]:

@@ -136,7 +136,7 @@ def parse_choices(
     if len(taken) < len(arms) and offered is None:
         unused = ", ".join(arm for k, arm in enumerate(arms) if k not in taken)
         said.append(f"Never taken: arm {printable(unused, LONGEST_LABEL)}. If it does not exist, leave it out of "
-                    "--arms and of the task's numbers: it changes chance, the link and the models.")  # fmt: skip
+                    "--arm-names and of the task's numbers: it changes chance, the link and the models.")  # fmt: skip
     slow = rt >= how.longest_rt if rt is not None else pd.Series(False, index=rows.index)
     timeless = rt.isna() & ~missed if rt is not None else slow & False
     doubtful = (slow | timeless) & ~missed
@@ -296,7 +296,7 @@ def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
     guessed = (usual | never) & ~missed & ~choice.isin(how.arms)
     if guessed.any() and not (missed | guessed).all():
         words = ", ".join(quote(word) for word in choice[guessed].unique()[:_RARE])
-        said.append(f"Read {words} in the column choice as a missed trial (--arms names arms).")
+        said.append(f"Read {words} in the column choice as a missed trial (--arm-names names arms).")
         return missed | guessed
     return missed
 
@@ -329,10 +329,10 @@ def _arms(
     if (wanted and len(known) > wanted) or len(known) > MOST_ARMS:
         problems.append(Problem(f"choice has {len(known)} different values ({printable(', '.join(known), 60)}), "
                                 "and the "
-                                f"task has {wanted or MOST_ARMS} arms: name the arms with --arms"))  # fmt: skip
+                                f"task has {wanted or MOST_ARMS} arms: name the arms with --arm-names"))  # fmt: skip
         return pd.Series(-1, index=cells.index), known
     named = f"{known[0]} or {known[1]}" if len(known) == 2 else printable(", ".join(known), 60)
-    hint = "; name the arms with --arms, and what stands for a missed trial with --missed"
+    hint = "; name the arms with --arm-names, and what stands for a missed trial with --missed"
     text = f"choice must be {named}, an arm that occurs often{hint}"
     refuse(cells[made.index], problems, {text: ~made.isin(known)})
     if known[:2] != ("1", "2"):
@@ -353,11 +353,11 @@ def _missed_code(values: pd.Series, first: int, reward: pd.Series) -> str:
         code, others = beyond[0], [code for code in codes if code not in beyond]
         arms = ",".join(map(str, codes))
         return (f"choice has {code} beside {', '.join(map(str, others))}: is it a missed trial (--missed "
-                f"{','.join(map(str, beyond))}) or an arm (--arms {arms}, with all arms in order)?")  # fmt: skip
+                f"{','.join(map(str, beyond))}) or an arm (--arm-names {arms}, with all arms in order)?")  # fmt: skip
     paid = reward[values.index]
     if first == 0 and len(codes) > 2 and paid[values == 0].nunique() == 1 and paid[values != 0].nunique() > 1:
         return (f"choice has {listed}, and 0 always pays {paid[values == 0].iloc[0]:g}: is it a missed trial "
-                f"(--missed 0) or an arm (--arms {','.join(map(str, codes))})?")  # fmt: skip
+                f"(--missed 0) or an arm (--arm-names {','.join(map(str, codes))})?")  # fmt: skip
     return ""
 
 

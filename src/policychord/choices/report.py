@@ -1,15 +1,14 @@
 """What an analysis found, in plain words and as tables."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..inference import ModelRecovery, compare_groups, describe_comparison, detectable_difference, not_excluded
+from ..inference import ModelRecovery, compare_groups, detectable_difference, not_excluded
 from ..inference.comparison import ALIKE
-from ..inference.findings import no_verdict
+from ..inference.findings import as_markdown, no_verdict
 from ..inference.parameters import FARTHEST
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .attitudes import Attitudes, attitude_table, describe_attitudes
@@ -169,6 +168,41 @@ def verdict(fit: Analysis, examined: Examination | None = None) -> str:
             f"(BOR {against.selection.bor:.3f}).")  # fmt: skip
 
 
+def headline(fit: Analysis, examined: Examination) -> str:
+    """The verdict in one sentence."""
+    if no_verdict(examined.comparison, unit="trial", reference=CHANCE):
+        return "No model is established to predict these choices better than chance."
+    selection, names = fit.everything.selection, fit.everything.models
+    if len(names) == 1:
+        return f"{names[0]} predicts these choices better than chance; nothing else was compared with it."
+    if selection.bor > UNDECIDED:
+        return f"No model is established as the most frequent: all may be equally so (BOR {selection.bor:.2f})."
+    left = [names[k] for k in not_excluded(selection)]
+    if len(left) == 1:
+        pxp = _probability(float(selection.pxp.max()))
+        return f"{left[0]} is the most frequent of the models compared (PXP {pxp})."
+    return f"No single model is established: {_listed(left)} are not excluded."
+
+
+def judged(fit: Analysis) -> str:
+    """The model whose estimates are shown: the first by PXP, or the one that lends it its coefficients."""
+    first = fit.everything.models[int(fit.everything.selection.pxp.argmax())]
+    return fit.ours.reference if first == OURS else first
+
+
+def compared_cells(fit: Analysis, examined: Examination) -> tuple[list[str], list[list[str]]]:
+    """(columns, rows) of the table of models, as text."""
+    columns = ["model", "params", "log-lik.", "BIC", "accuracy", "held out", "over chance", "PXP"]
+    rows = [
+        [row["model"], str(row["parameters"]), f"{row['log_likelihood']:.2f}", f"{row['BIC']:.2f}",
+         f"{row['accuracy']:.3f}", f"{row['held_out']:.4f}", f"{row['over_chance']:+.3f} ± {row['error']:.3f}",
+         f"{row['PXP']:.4f}"]
+        for row in model_table(fit, examined).to_dict("records")
+    ]  # fmt: skip
+    chance, each = float(examined.chance.sum()), f"{examined.chance_per_trial:.4f}"
+    return columns, [*rows, ["(chance)", "0", f"{chance:.2f}", f"{-2 * chance:.2f}", "", each, "", ""]]
+
+
 def _bonuses(fit: Analysis) -> list[str]:
     """The sign of the bonus for uncertainty, for the model that comes first and all that are not excluded."""
     names, selection = fit.everything.models, fit.everything.selection
@@ -290,46 +324,20 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------ page
 
 
-def describe(
-    fit: Analysis,
-    rivals: Rivals | None = None,
-    examined: Examination | None = None,
-    said: tuple[str, ...] = (),
-    *checks: Check,
-    group: np.ndarray | None = None,
-) -> str:
-    """The analysis in plain language, as Markdown; the tables are in files."""
-    (_, data), *rest = sections(fit, rivals, examined, said, *checks, group=group)
-    parts = [f"# {title_of(fit)}\n\n{data}", *(f"## {heading}\n\n{words}" for heading, words in rest)]
-    return "\n\n".join(parts) + "\n"
-
-
-def title_of(fit: Analysis) -> str:
-    """The heading of the report."""
-    return f"Choices between {fit.trials.arms} arms: {fit.task_name}"
-
-
-def sections(
-    fit: Analysis,
-    rivals: Rivals | None = None,
-    examined: Examination | None = None,
-    said: tuple[str, ...] = (),
-    *checks: Check,
-    group: np.ndarray | None = None,
-) -> list[tuple[str, str]]:
-    """Headings and their Markdown. `group` has everybody's, in the order of their names."""
-    parts = [("The data", _about_data(fit, said)), ("Which model is the most frequent?", _about_models(fit, examined))]
+def details(fit: Analysis, rivals: Rivals | None, *checks: Check) -> list[tuple[str, str]]:
+    """What else was found: headings and their Markdown."""
+    parts = []
     if rivals is not None and fit.composed is not None:
         heading = "Is it the primitives, or only a floor under improbable choices?"
         parts.append((heading, _about_rivals(rivals.known(), fit.ours.reference)))
     if fit.composed is not None:
         attitudes = next((check for check in checks if isinstance(check, Attitudes)), None)
         parts.append(("How the primitives are weighed", _about_weights(fit, attitudes)))
-    parts += [_about_check(check) for check in checks if check is not None and not isinstance(check, Attitudes)]
-    return [*parts, ("What to know about the fits", _about_fits(fit, group))]
+    return parts + [_about_check(check) for check in checks
+                    if check is not None and not isinstance(check, Attitudes)]  # fmt: skip
 
 
-def _about_data(fit: Analysis, said: tuple[str, ...]) -> str:
+def about_data(fit: Analysis, said: tuple[str, ...]) -> str:
     people, trials = len(np.unique(fit.trials.subject)), int(fit.trials.counts.sum())
     composes = "" if fit.composed is None else (
         f" The composed model mixes {', '.join(fit.ours.primitives)} at temperature {fit.eps:g}, to come close to "
@@ -337,40 +345,32 @@ def _about_data(fit: Analysis, said: tuple[str, ...]) -> str:
     )  # fmt: skip
     simulated = SYNTHETIC in fit.trials.source
     return "\n".join([
-        f"Data: {_as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
+        f"Data: {as_markdown(fit.trials.source)}; {people} {'person' if people == 1 else 'people'}, "
         f"{trials} scored trials.",
-        *(_as_markdown(line) for line in (*said, *fit.notes)),
+        *(as_markdown(line) for line in (*said, *fit.notes)),
         f"From utilities to probabilities: {fit.link}.{composes}",
         *(["", "**These choices are simulated. They say nothing about people.**"] if simulated else []),
     ])  # fmt: skip
 
 
-def _about_models(fit: Analysis, examined: Examination | None) -> str:
-    warnings = () if examined is None else examined.warnings
-    table = model_table(fit, examined).drop(columns=["AIC", "XP", "R2"], errors="ignore")
+def about_table(fit: Analysis, examined: Examination | None) -> str:
+    """What the columns of the table of models mean."""
     composes = f"; {OURS} has no coefficients besides those of {fit.ours.reference}" if fit.composed else ""
+    quality = () if examined is None else (
+        "- accuracy: the share of choices to which a model gives the highest probability.",
+        "- held out: mean ln p of trials that the coefficients were not fitted to, in "
+        f"{FOLDS} folds of each person's blocks, or of stretches of trials if there is one block; in nats per trial. "
+        f"Chance is {examined.chance_per_trial:.4f}.",
+        "- over chance: by how much that is better than chance, with its standard error over people.",
+    )  # fmt: skip
     return "\n".join([
-        *(f"**Warning.** {_as_markdown(line)}\n" for line in warnings),
-        verdict(fit, examined), "", *_markdown(table), "",
-        *([] if examined is None else [_about_quality(examined)]),
-        f"- BIC: summed over people{composes}.",
-        "- expected_frequency: the share of people who use the model, as far as can be told. PXP: the probability that "
-        "more people use this model than any other, after allowing for chance. BOR (Bayes omnibus risk): the "
-        "probability that the models are equally frequent. Beforehand all frequencies of the models are equally likely "
-        "(a Dirichlet distribution with a count of 1 for each model).",
+        f"- BIC: summed over people{composes}.", *quality,
+        "- expected_frequency (models.csv): the share of people who use the model, as far as can be told. PXP: the "
+        "probability that more people use this model than any other, after allowing for chance. BOR (Bayes omnibus "
+        "risk): the probability that the models are equally frequent. Beforehand all frequencies of the models are "
+        "equally likely (a Dirichlet distribution with a count of 1 for each model).",
         f"- A model is called the most frequent if its PXP is above {ESTABLISHED:g}; with a BOR above {UNDECIDED:g} "
         "nothing is established.",
-    ])  # fmt: skip
-
-
-def _about_quality(examined: Examination) -> str:
-    return " ".join([
-        *describe_comparison(examined.comparison, unit="trial", reference=CHANCE),
-        f"Chance is {examined.chance_per_trial:.4f} nats per trial.",
-        "\n\n- `accuracy`: the share of choices to which a model gives the highest probability."
-        f"\n- `held_out`: mean ln p of trials that the coefficients were not fitted to, in {FOLDS} folds of each "
-        "person's blocks, or of stretches of trials if there is one block; in nats per trial here and in subjects.csv."
-        "\n- `over_chance`: by how much that is better than chance, with its standard error over people (`error`).",
     ])  # fmt: skip
 
 
@@ -425,7 +425,7 @@ def _about_check(
 ) -> tuple[str, str]:
     if isinstance(check, ModelEffects):
         table = effect_table((check,)).drop(columns=["model", "converged"])
-        lines = "\n".join(f"- {_as_markdown(line)}" for line in describe_effects(check))
+        lines = "\n".join(f"- {as_markdown(line)}" for line in describe_effects(check))
         return "What groups and conditions differ in" if set(check.contrasts) != {MEAN} else "The group", (
             lines + "\n\n" + "\n".join(_markdown(table)) + "\n\n`detectable`: the smallest difference that would "
             "have been found with a probability of .8. `sd_people`: of the coefficient over people of the same group. "
@@ -475,12 +475,16 @@ def _about_check(
     return "One-step check", words + "\n".join(_markdown(check_table(check)))
 
 
-def _about_fits(fit: Analysis, group: np.ndarray | None) -> str:
+def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -> str:
+    coefficients = coefficient_table(fit, group)
     certified = "" if fit.composed is None else (
         " Every weight vector (weights.csv) comes with a proof: it lies within "
         f"{fit.ours.composition.distance.max():.1e} of the optimal one (certified_distance, summed over primitives)."
     )  # fmt: skip
     return "\n".join([
+        "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
+        "errors; `--effects` and `--empirical-bayes` take that away):", "",
+        *_markdown(coefficients[coefficients["model"] == only] if only else coefficients), "",
         "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, with a prior so weak that it only "
         "matters where there is no maximum, and with standard errors and 95 % intervals from the curvature, named by "
         "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first "
@@ -496,25 +500,15 @@ def _about_fits(fit: Analysis, group: np.ndarray | None) -> str:
         "and where the interval of a rate or variance spans a factor of 50 (of odds, or values): look at `low_...` and "
         "`high_...` there.",
         *(f"- {name}: of {len(model.subjects)} people {', '.join(counts)}."
-          for name, model in fit.models.items()
+          for name, model in fit.models.items() if only in ("", name)
           if (counts := [f"{int(values.sum())} `{flag}`" for flag, values in flags_of(model).items() if values.any()])),
-        "",
-        "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
-        "errors; `--effects` and `--empirical-bayes` take that away):", "",
-        *_markdown(coefficient_table(fit, group)),
     ])  # fmt: skip
-
-
-def _as_markdown(text: str) -> str:
-    """Text from outside, so that Markdown shows it and does not obey it."""
-    # a colon, an underscore or a sign of a list does something in some places only: elsewhere it stays readable
-    return re.sub(r"([\\`*{}\[\]<>|$&~@^]|(?<!\w)_|_(?!\w)|:(?=/)|^[=#+-]|(?<=www)\.)", r"\\\1", text)
 
 
 def _markdown(table: pd.DataFrame) -> list[str]:
     def cell(value: Any) -> str:
-        if not isinstance(value, float):
-            return str(value)
+        if not isinstance(value, float) or np.isnan(value):
+            return "-" if isinstance(value, float) else str(value)
         return f"{value:.2f}" if abs(value) >= 100 else f"{value:.4f}"
 
     rows = [" | ".join(map(cell, row)) for row in table.itertuples(index=False)]

@@ -3,12 +3,12 @@
 Who adds commands from another package (`load_commands`) finds here what ours are made of.
 """
 
-from . import choices, doctor, fit, options, studio, sweep, tracks
+from . import agents, choices, doctor, fit, options, results, studio, sweep, tracks
 from .app import app, load_commands, main
 from .interrupt import resumable
-from .options import merge_settings
 from .output import Json, aside, counted, emit
-from .progress import watching
+from .progress import accumulating, watching
 
-__all__ = ["Json", "app", "aside", "choices", "counted", "doctor", "emit", "fit", "load_commands", "main",
-           "merge_settings", "options", "resumable", "studio", "sweep", "tracks", "watching"]  # fmt: skip
+__all__ = ["Json", "accumulating", "agents", "app", "aside", "choices", "counted", "doctor", "emit", "fit",
+           "load_commands", "main", "options", "results", "resumable", "studio", "sweep", "tracks",
+           "watching"]  # fmt: skip

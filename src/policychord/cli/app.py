@@ -22,12 +22,14 @@ __all__ = ["app", "load_commands", "main", "screen"]
 # Where each command stands on the first page; one that another package adds names its panel itself.
 PANELS = {
     "Analyse your data": ("choices", "tracks", "fit"),
-    "Compose policies": ("studio", "flock", "quadrotor"),
+    "Compose policies": ("agents", "studio", "flock", "quadrotor"),
     "The paper": ("reproduce", "compare"),
     "Many runs": ("sweep",),
     "This machine": ("doctor",),
 }
-RENAMED = {"bandit": "choices", "card": "check"}  # old names, which work until the next version
+# old names of commands and options, which work until the next version
+RENAMED = {"bandit": "choices", "card": "check"}
+RENAMED_OPTIONS = {"--workers": "--jobs"}
 CLOSED_PIPE = 141  # what shells report of a program that writes to a closed pipe
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -50,10 +52,12 @@ class Pages(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        old, new = args[0], _today(self, args[0])
-        if new != old:
-            aside.print(f"policychord: {old} is now called {new}; the old name works until the next version.")
-        return super().resolve_command(ctx, [new, *args[1:]])
+        command = _today(self, args[0])
+        words = [command, *(RENAMED_OPTIONS.get(word, word) for word in args[1:])]
+        for old, now in zip(args, words, strict=True):
+            if old != now:
+                aside.print(f"policychord: {old} is now called {now}; the old name works until the next version.")
+        return super().resolve_command(ctx, words)
 
     def get_params(self, ctx: Any) -> Any:
         return _quiet(super().get_params(ctx))
@@ -89,10 +93,11 @@ app = typer.Typer(
     epilog="""[bold]Start here[/]
   policychord choices fit choices.csv  I have choices: which model?
   policychord tracks fit fish.csv      I have tracks: which forces?
-  policychord studio                   I have policies: see them weighed
+  policychord agents fit policies.csv  I have policies: which weights?
+  policychord studio                   see all of it in the browser
   policychord reproduce                I want the paper: its claims, 4 minutes
   policychord doctor                   is everything there that is needed?
-No data yet?  choices simulate  and  tracks simulate  write some to try.
+No data yet?  choices simulate,  tracks simulate  and  agents simulate  write some.
 
 Every command explains itself with --help, and takes --json for programs.
 Tab completion for your shell:  policychord --install-completion""",

@@ -9,7 +9,7 @@ import typer
 from . import options
 from .app import app
 from .interrupt import INTERRUPTED, ends_by_itself
-from .output import Json, counted, emit, table
+from .output import Json, command_line, tell
 from .progress import watching
 
 
@@ -45,8 +45,6 @@ def _fit_command(
     free and fixed, and data or a simulation; two are in plans/. Ctrl-C ends the fit and writes the best so far;
     Ctrl-C again ends at once.
     """
-    from ..inference import comparison_rows, sentence_of
-    from ..inference.findings import estimate_rows, interval_text
     from ..runs.fit import read_fit_plan, run_fit
 
     fit_plan = read_fit_plan(plan)
@@ -55,29 +53,9 @@ def _fit_command(
     target = Path("out") / "fit" if out is None else out
     ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
     with watching() as watch:
-        result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume)
-    estimates, comparison = estimate_rows(result.fit), result.fit.comparison
-    columns = ("parameter", "estimate", "error", "95% interval", "verdict")
-    shown = [
-        (row["parameter"], f"{row['estimate']:.4g}", f"{row['error']:.2g}", interval_text(row, 3),
-         row["verdict"] + (f": {row['reason']}" if row["reason"] else ""))
-        for row in estimates
-    ]  # fmt: skip
-    record = {
-        "command": "fit", "settings": fit_plan.model_dump(),
-        "results": {"decisions": result.fit.decisions, "log_likelihood": result.fit.log_likelihood,
-                    "bic": result.fit.bic, "held_out": result.fit.held_out, "estimates": estimates,
-                    "models": [] if comparison is None else comparison_rows(comparison)},
-        "out": target, "files": result.files, "notes": [sentence_of(result.fit), *result.fit.notes],
-    }  # fmt: skip
-    emit(
-        json,
-        record,
-        table(counted(result.fit.decisions, "decision"), columns, shown, right=("estimate", "error")),
-        sentence_of(result.fit),
-        *result.fit.notes,
-        f"Wrote {counted(len(result.files), 'file')} to {target}.",
-        f"Next: open {result.files[0]}." if result.fit.complete else "Next: the same command with --resume goes on.",
-    )
+        result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume,
+                         command=command_line())  # fmt: skip
+    hint = () if result.fit.complete else ("The same command with --resume goes on.",)
+    tell(json, result.results, {"settings": fit_plan, "out": target, "files": result.files}, *hint)
     if not result.fit.complete:
         raise typer.Exit(INTERRUPTED)

@@ -8,16 +8,20 @@ fails: `command`, `error` (the sentence) and `code` (the exit code), so that sta
 
 import json
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..runs.page import Results
 
 WIDE = 100  # columns in a file or a pipe, where the window cannot be widened
 _WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
@@ -105,6 +109,29 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     for row in rows:
         made.add_row(*map(Text, row))
     return made
+
+
+def command_line() -> str:
+    """What was typed, to be run again."""
+    return shlex.join(["policychord", *sys.argv[1:]])
+
+
+def tell(json_wanted: bool, results: "Results", record: Mapping[str, Any], *hints: str) -> None:
+    """What a fit found: its table, verdict, sentences and warnings, and where its page is."""
+    files, out = record["files"], record["out"]
+    notes = [results.verdict, *results.sentences, *results.warnings, *record.get("notes", ())]
+    emit(
+        json_wanted,
+        {"command": results.kind, "results": results.record, **record, "notes": notes},
+        table(results.source, results.columns, results.rows, right=results.columns[1:]),
+        results.verdict,
+        *(f"Warning: {line}" for line in results.warnings),
+        *results.sentences,
+        *record.get("notes", ()),
+        f"Wrote {counted(len(files), 'file')} to {out}.",
+        f"Next: open {files[0]}.",
+        *hints,
+    )
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

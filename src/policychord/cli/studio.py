@@ -17,7 +17,7 @@ NEEDED = ("fastapi", "plotly", "uvicorn", "websockets", "pandas", "matplotlib")
 
 @app.command(
     "studio",
-    short_help="See the gate, flocks, choices and flights, in your browser.",
+    short_help="See the gate, policies, flocks, choices and flights, in your browser.",
     epilog=options.examples("policychord studio", "policychord studio --port 8123 --no-browser"),
 )
 def _studio_command(
@@ -25,10 +25,10 @@ def _studio_command(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     json: Json = False,
 ) -> None:
-    """Open four local pages: drag primitives and watch the weights follow; change a flock as it flies, or
-    play your own tracks next to a simulated group; hand over a table of choices and see which model explains them; fly
-    drones side by side and push them. Python computes, the page draws; nothing leaves this machine, and only whoever
-    has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
+    """Open five local pages: drag primitives and watch the weights follow; weigh policies of your own; change a flock
+    as it flies, or play your own tracks next to a simulated group; hand over a table of choices and see which model
+    explains them; fly drones side by side and push them. Python computes, the page draws; nothing leaves this
+    machine, and only whoever has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
     """
     options.require(0 <= port <= 65535, "--port", port, "must lie between 0 and 65535")
     if missing := [name for name in NEEDED if find_spec(name) is None]:

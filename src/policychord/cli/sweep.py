@@ -1,20 +1,16 @@
 """`policychord sweep`: many episodes over a plan of settings, and any one of them again."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from .._plugins import EPISODES, installed
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
-from .output import Json, aside, counted, emit, table
-from .progress import Pace
+from .output import Json, counted, emit, table
+from .progress import accumulating, watching
 
 if TYPE_CHECKING:
     from ..worlds.episodes import EpisodeSetting
@@ -36,7 +32,6 @@ sweep = typer.Typer(
 )
 app.add_typer(sweep, name="sweep", no_args_is_help=True)
 
-STARTING = "workers start"
 LARGE = 1_000_000  # episodes that nobody should start by a slip of the pen
 FOLDER = typer.Argument(help="The folder of a sweep.", metavar="DIR", exists=True, file_okay=False)
 
@@ -94,10 +89,10 @@ def _short(value: Any) -> str:
         "policychord sweep run plan.toml --shard $SLURM_ARRAY_TASK_ID/20",
     ),
 )
-@options.expand_records
+@options.with_settings(work=options.offer(options.Work))
 def _run_command(
     plan: Annotated[Path, typer.Argument(help="The plan, as TOML.", metavar="PLAN.toml", exists=True, dir_okay=False)],
-    work: options.Work,
+    work: options.Given,
     shard: Annotated[
         str, options.option("Do every n-th batch from the i-th on, i from 0: a job of an array.", "I/N", "", "--shard")
     ] = "",
@@ -129,7 +124,7 @@ def _run_command(
     from ..runs import sweep as runs
     from ..runs.plan import read_sweep_plan
 
-    options.check_work(work)
+    how = options.work_of(work)
     chosen = read_sweep_plan(plan)
     part = _shard(shard)
     out = Path("out") / "sweeps" / plan.stem if out is None else out
@@ -142,8 +137,12 @@ def _run_command(
         )
     resumable()
     if todo:
-        with options.start_workers(work, out / "log.txt") as (pool, count), _watching(todo, count) as watch:
-            runs.run_batches(chosen, out, pool, count, todo, watch)
+        with options.start_workers(how, out / "log.txt") as (pool, count), watching() as watch:
+            watch("workers start", -1, wanted)
+            finished = accumulating(watch, wanted)
+            runs.run_batches(
+                chosen, out, pool, count, todo, lambda batch: finished(batch.episodes, f"batch {batch.id}")
+            )
     progress = runs.sweep_status(chosen, out)
     record = {"results": progress, "out": out, "computed": len(todo)}
     did = f"Computed {counted(len(todo), 'batch', 'batches')}." if todo else "Nothing was missing."
@@ -267,47 +266,6 @@ def _rerun_command(
         f"Wrote its data, settings and figure to {out}.",
         f"Next: open {next((file for file in again.files if file.suffix == '.png'), out)}.",
     )
-
-
-class _Left(ProgressColumn):
-    """What is being waited for: the first batch, or the end."""
-
-    def __init__(self, pace: Pace):
-        super().__init__()
-        self.pace = pace
-
-    def render(self, task: Task) -> Text:
-        return Text(_left(self.pace) if self.pace.batches else STARTING, style="dim")
-
-
-def _left(pace: Pace) -> str:
-    from ..runs import duration
-
-    seconds = pace.left()
-    return "" if seconds is None or pace.done == pace.total else f"about {duration(seconds)} left"
-
-
-@contextmanager
-def _watching(todo: list[Any], workers: int) -> Iterator[Any]:
-    """A bar with the time that is left, or lines for a log."""
-    pace = Pace(sum(batch.episodes for batch in todo), workers)
-    columns = (
-        SpinnerColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes"), BarColumn(20),
-        TimeElapsedColumn(), _Left(pace),
-    )  # fmt: skip
-    with Progress(*columns, console=aside, transient=True) as progress:
-        bar = progress.add_task("", total=pace.total)
-        if not aside.is_terminal:
-            aside.print(f"[0/{pace.total}] {STARTING}", markup=False)
-
-        def watch(batch: Any) -> None:
-            pace.add(batch.episodes)
-            progress.update(bar, completed=pace.done)
-            if not aside.is_terminal:
-                rest = ", ".join(filter(None, [counted(batch.episodes, "episode"), _left(pace)]))
-                aside.print(f"[{pace.done}/{pace.total}] batch {batch.id} ({rest})", markup=False)
-
-        yield watch
 
 
 def _progress_lines(folder: Path, progress: Any) -> list[str]:

@@ -10,6 +10,7 @@ one family          held-out ln p of models differs by less than ALIKE on averag
 disagreement        group selection (PXP, from BIC) and held-out prediction favour different models
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -160,6 +161,23 @@ def _begin(words: str) -> str:
 # ---------------------------------------------------------------------------------------------------- fits
 
 
+def headline(fit: Fit) -> str:
+    """The verdict about gating in one sentence."""
+    comparison = fit.comparison
+    if comparison is None or not {AGENT, CONSTANT} <= set(comparison.names):
+        return "The parameters of a composed agent, not compared with constant weights."
+    if no_verdict(comparison):
+        return "No model is established to predict these decisions better than chance."
+    if float(fit.weights.std(axis=0).max()) < LEAST_MOVEMENT:
+        return "The weights hardly move: constant weights do."
+    call = comparison.difference(AGENT, CONSTANT).call
+    return {
+        "better": "State-dependent gating is needed to predict these decisions.",
+        "not established": "State-dependent gating is not established to be needed: constant weights may do.",
+        "worse": "State-dependent gating predicts these decisions worse than constant weights.",
+    }[call]
+
+
 def sentence_of(fit: Fit) -> str:
     """Whether state-dependent weights are needed, from held-out scores and the weights' movement."""
     comparison = fit.comparison
@@ -307,6 +325,12 @@ def information_rows(known: Information) -> list[list[str]]:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table in Markdown."""
     return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def as_markdown(text: str) -> str:
+    """Text from outside, so that Markdown shows it and does not obey it."""
+    # a colon, an underscore or a sign of a list does something in some places only: elsewhere it stays readable
+    return re.sub(r"([\\`*{}\[\]<>|$&~@^]|(?<!\w)_|_(?!\w)|:(?=/)|^[=#+-]|(?<=www)\.)", r"\\\1", text)
 
 
 def _number(value: float, digits: int = 4) -> str:

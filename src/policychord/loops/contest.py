@@ -9,8 +9,9 @@ from jaxtyping import Float
 
 from .._types import ArrayLike, Watch
 from ..actions import Sampled
-from ..agent import Agent, Composer
-from ..models import Cost, simulated_steps
+from ..agent import Agent, Commitment, Composer, Planner
+from ..agent.gates import Prior
+from ..models import Cost, Random, simulated_steps
 from .single import Alone, Unpriced, can_act_alone
 
 OURS = "composed"
@@ -174,6 +175,11 @@ def simulated(agent: Any) -> int | None:
             scrambles, share, _ = agent.actions.uniforms.shape
             points = scrambles * len(agent.names) * (share // len(agent.names))
         return simulated_steps(agent.model, points)
+    if isinstance(agent, Planner | Commitment):
+        rollouts, gate = agent.rollouts, agent.composer.gate
+        futures = rollouts.predict.samples if isinstance(rollouts.predict, Random) else 1
+        weighing = 0 if isinstance(agent, Commitment) or isinstance(gate, Prior) else simulated(agent.composer)
+        return None if weighing is None else agent.samples * rollouts.steps * futures + weighing
     steps = getattr(agent, "simulated", None)
     return None if steps is None else int(steps)
 

@@ -161,8 +161,7 @@ class Rollouts(eqx.Module):
         def advance(number: Array | int, x: Observation, i: Array) -> tuple[Observation, Array]:
             action = act(x, k + i)
             cost = jnp.asarray(call("stage_cost", self.stage_cost, x, action, k + i), dtype=float)
-            following = self._follow(x, action, k + i, number)
-            return jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x), cost
+            return self._follow(x, action, k + i, number), cost
 
         observation = jax.tree_util.tree_map(lambda a: jnp.asarray(a, dtype=float), observation)
 
@@ -170,16 +169,23 @@ class Rollouts(eqx.Module):
             _, costs = jax.lax.scan(partial(advance, number), observation, jnp.arange(self.steps))
             return jnp.sum(costs)
 
+        return self._mean(future)
+
+    def _mean(self, future: Callable[[Any], Any]) -> Any:
+        """What a future is on average, over those of a world with chance."""
         if not isinstance(self.predict, Random):
             return future(0)
-        return jnp.mean(jax.vmap(future)(jnp.arange(self.predict.samples)))
+        every = jax.vmap(future)(jnp.arange(self.predict.samples))
+        return jax.tree_util.tree_map(partial(jnp.mean, axis=0), every)
 
     def _follow(self, x: Observation, action: Array, k: Time, number: Array | int) -> Observation:
         """The next observation; in a world with chance that of the future with this number."""
-        if not isinstance(self.predict, Random):
-            return call("predict", self.predict, x, action, k)
-        stream = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.predict.seed), number), k)
-        return call("predict", self.predict.predict, x, action, k, stream)
+        if isinstance(self.predict, Random):
+            stream = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.predict.seed), number), k)
+            following = call("predict", self.predict.predict, x, action, k, stream)
+        else:
+            following = call("predict", self.predict, x, action, k)
+        return jax.tree_util.tree_map(lambda new, old: jnp.asarray(new, dtype=old.dtype), following, x)
 
     def _act(self, primitive: AbstractPrimitive, observation: Observation, k: Time) -> Array:
         actions = self.actions

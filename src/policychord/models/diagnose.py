@@ -16,6 +16,7 @@ from .trials import Trial, longer, try_changes
 
 MOVES = 0.1  # a weight that still moves by so much with twice the horizon moves too much
 WRONG = 0.25  # a model whose error is such a share of what an action changes is off
+CONSTANT = 0.5  # share of a signal's squared error that is the same in all states, from which it is learned
 HOLLOW = 0.5  # a mean is hollow where its action has less than this share of the greatest probability
 OFTEN = 0.1  # share of the states
 SAME = 1e-9  # nats: costs that are equal but for rounding
@@ -38,6 +39,7 @@ class Diagnosis(NamedTuple):
     contrast: float  # nats by which the dearest primitive's expected cost exceeds the cheapest one's, on average
     unit: float | None  # times which the cost moves the weights enough; None if it does now, or never would
     model_error: float | None  # RMS error of the prediction as a share of the RMS change; None without transitions
+    constant: bool  # whether some signal is off by about the same in all states, by a hundredth of its change or more
     hollow: float  # share of the states in which the mean of the mixture is an improbable action
     cost_of: dict[str, float]  # what the model says each selection costs more than the cheapest one, on average
     suits: str  # the selection with the least of these
@@ -96,6 +98,7 @@ def diagnose(
     by_cost, unit = _moved_by_cost(agent, met, k, float(np.mean(look.contrast[chosen])))
     least = np.min(np.stack(list(look.costs.values())), axis=0)
     cost_of = {name: float(np.mean((cost - least)[chosen])) for name, cost in look.costs.items()}
+    error, constant = (None, False) if actions is None else _model_error(agent, states, actions, following, k)
     diagnosis = Diagnosis(
         counts=float(np.mean(count)),
         steps=None if far is None else far.model.cost_to_go.steps // 2,
@@ -103,7 +106,8 @@ def diagnose(
         moved_by_cost=by_cost,
         contrast=float(np.mean(look.contrast[chosen])),
         unit=unit,
-        model_error=None if actions is None else _model_error(agent, states, actions, following, k),
+        model_error=error,
+        constant=constant,
         hollow=float(np.mean(look.hollow)),
         cost_of=cost_of,
         suits=min(cost_of, key=lambda name: cost_of[name]),
@@ -132,6 +136,11 @@ def _warnings(agent: Any, diagnosis: Diagnosis, same: bool) -> tuple[str, ...]:
     if error is not None and error > WRONG:
         warnings.append(
             f"the model is off: its error is {error:.0%} of what a step changes. Correct predict, or its time step."
+        )
+    if diagnosis.constant:
+        warnings.append(
+            "the model misses about the same in every state, as with a wrong mass: correct predict, or plan by "
+            "Planner(..., like=observation), which learns such an error while it acts."
         )
     for name, share in diagnosis.cut.items():
         if share > OFTEN and not agent.actions.saturates:
@@ -222,7 +231,8 @@ def _cut(agent: Any, states: Observation, k: int) -> dict[str, float]:
     return {name: share for name, share in shares.items() if share > 0}
 
 
-def _model_error(agent: Any, states: Observation, actions: Any, following: Observation, k: int) -> float:
+def _model_error(agent: Any, states: Observation, actions: Any, following: Observation, k: int) -> tuple[float, bool]:
+    """(RMS error as a share of the RMS change, whether a signal's error is the same in all states and not small)."""
     predict = getattr(agent.model, "predict", None)
     if not callable(predict):
         raise ValueError(
@@ -232,7 +242,10 @@ def _model_error(agent: Any, states: Observation, actions: Any, following: Obser
     flat = [np.concatenate([np.asarray(a).reshape(len(a), -1) for a in jax.tree_util.tree_leaves(tree)], axis=1)
             for tree in (states, predicted, following)]  # fmt: skip
     before, expected, after = flat
-    return float(np.sqrt(np.mean((expected - after) ** 2) / max(float(np.mean((after - before) ** 2)), 1e-300)))
+    missed, change = np.mean((after - expected) ** 2, axis=0), np.mean((after - before) ** 2, axis=0)
+    same = np.mean(after - expected, axis=0) ** 2 > CONSTANT * missed
+    constant = len(before) > 4 and bool(np.any(same & (missed > 1e-4 * change)))
+    return float(np.sqrt(np.mean(missed) / max(float(np.mean(change)), 1e-300))), constant
 
 
 class _Look(NamedTuple):

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from .._calls import call
 from .._types import Observation, Time
-from ..actions import AbstractActions, Grid
+from ..actions import AbstractActions, Finite, Grid
 from ..primitives.gaussian import MOVED, Gaussian
 from ..primitives.policy import Policy
 from .base import action_cost
@@ -164,7 +164,8 @@ class _Priced(eqx.Module):
     model: Any
 
     def __call__(self, observation: Observation, action: Array, k: Time) -> Array:
-        return action_cost(self.model, _One(action[None]), observation, k)[0]
+        one = eqx.tree_at(lambda actions: actions.points, Finite(1), action[None])
+        return action_cost(self.model, one, observation, k)[0]
 
 
 class _Last(eqx.Module):
@@ -176,18 +177,6 @@ class _Last(eqx.Module):
     def __call__(self, observation: Observation, k: Time) -> Array:
         states = jax.tree_util.tree_map(lambda a: a[None], observation)
         return self.model._price("cost_to_go", self.to_go, states, k - 1)[0]
-
-
-class _One(AbstractActions):
-    """A single action, for models that price a set of them."""
-
-    points: Array
-
-    def mean(self, prob: Array) -> Array:
-        return self.points[0]
-
-    def inside(self, action: Array) -> Array:
-        return action
 
 
 @eqx.filter_jit

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         page_style,
         page_templates,
         print_page,
-        render_page,  # fmt: skip
+        render_results,  # fmt: skip
     )
     from .store import (
         note_earlier,
@@ -39,7 +39,7 @@ _HOME = {
     "doctor": ("devices", "hardware", "packages"),
     "engine": ("available_cores", "processes"),
     "page": ("Embedded", "PageFigure", "duration", "embedded", "markdown", "page_style", "page_templates",
-             "print_page", "render_page"),
+             "print_page", "render_results"),
     "._types": ("Watch",),
     "versions": ("code_version",),
     "store": ("note_earlier", "plain", "prepare", "save_animation", "save_figure", "write_dataset", "write_json",

@@ -1,6 +1,5 @@
 """Choices of a table: fit every model, compare, check, draw, write."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +18,10 @@ from ..choices.predictive import (
     predict_sequences,
     sequence_table,
 )
-from ..drawing import styled
 from ..inference import ModelRecovery, describe_comparison, draw_differences
-from .page import PageFigure, render_page
-from .store import remove_results, save_figure, write_dataset, write_text
+from .page import Picture, Results, write_results
+from .progress import parts
+from .store import remove_results, write_dataset
 
 CAPTIONS = {
     "model_comparison": "The probability that each model is the most frequent one, allowing for chance (PXP).",
@@ -35,11 +34,16 @@ CAPTIONS = {
     "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
 
+CITED = (
+    "Models: S. J. Gershman, Deconstructing the human algorithms for exploration, Cognition 173 (2018).",
+    "PXP and BOR: L. Rigoux, K. E. Stephan, K. J. Friston and J. Daunizeau, Bayesian model selection for group studies "
+    "- revisited, NeuroImage 84 (2014).",
+)
 TABLES = ("subjects", "models", "weights", "recovery", "confusion", "predictions", "sequences", "effects", "attitudes",
           "shrunk")  # fmt: skip
 # all that a fit may write: an earlier one's go first, so that Ctrl-C never leaves files of two runs
 WRITTEN = (
-    "report.html", "summary.md", "posterior.nc", "posterior.zarr",  # the last was written by 0.2.0
+    "report.html", "summary.md", "results.json", "posterior.nc", "posterior.zarr",  # the last was written by 0.2.0
     *(f"{name}.csv" for name in TABLES),
     *(f"figures/{name}.{ending}" for name in CAPTIONS for ending in ("svg", "png")),
 )  # fmt: skip
@@ -73,70 +77,97 @@ class ChoiceResult(NamedTuple):
 
 def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch) -> ChoiceResult:
     """Fit every model to every person, and run the checks that were asked for."""
-    watch("fitting models to every person", 0, 4)
+    composes = plan.composes
+    planted = composes and "RU" in plan.everything[plan.reference].coefficients
+    fitting, checking, controls, recovering, others_of, predicting, affecting, planting = parts(
+        watch, 4.0, 1.6, 0.3 * composes, 40.0 * asked.recover, 4.0 * asked.cross_validate, 6.0 * asked.ppc,
+        4.0 * bool(asked.effects), 12.0 * planted,
+    )  # fmt: skip
+    fitting("fitting models to every person", 0, 1)
     result = analyse(choices, plan=plan)
-    watch("held-out predictions", 1, 4)
+    checking("held-out predictions", 0, 1)
     examined = checks.examine(choices, result, plan)
-    watch("fitting controls", 2, 4)
     rivals = None
-    if plan.composes:
+    if composes:
+        controls("fitting controls", 0, 1)
         known = result.models[plan.reference]
         rivals = fit_rivals(result.trials, plan.link, plan.eps, plan=plan, known=known)
-    recovered = checks.recover(choices, plan, result.models, progress=watch) if asked.recover else None
-    others = checks.predict_others(plan, result.trials, progress=watch) if asked.cross_validate else None
+    recovered = checks.recover(choices, plan, result.models, progress=recovering) if asked.recover else None
+    others = checks.predict_others(plan, result.trials, progress=others_of) if asked.cross_validate else None
     predicted = sequences = None
     if asked.ppc:
         predicted = check_predictions(plan.everything, result.models, result.trials)
-        sequences = predict_sequences(choices, plan, result.models, result.trials, progress=watch)
-    effects = fit_effects(choices, plan, result.trials, asked.effects, watch) if asked.effects else ()
+        sequences = predict_sequences(choices, plan, result.models, result.trials, progress=predicting)
+    effects = fit_effects(choices, plan, result.trials, asked.effects, affecting) if asked.effects else ()
     return ChoiceResult(choices, plan, result, examined, rivals, recovered, others, predicted,
                         report.remarks_on(choices, plan, result), sequences, effects,
-                        plant_attitudes(choices, plan, result, progress=watch))  # fmt: skip
+                        plant_attitudes(choices, plan, result, progress=planting))  # fmt: skip
 
 
-def write_choices(fitted: ChoiceResult, out: Path, shrunk: bool, arviz: str, individuals: bool) -> list[Path]:
-    """The page, its words as a summary, tables and figures, and the draws of the model `arviz` if it is named."""
-    choices, plan, result, examined, rivals, recovered, others, predicted, remarks, sequences, effects, planted = fitted
-    group = report.group_of_people(choices)
-    tables = {"subjects": report.subject_table(result, examined, group), "models": report.model_table(result, examined)}
-    pictures: dict[str, Any] = {
-        "model_comparison": partial(figures.comparison, result),
-        "held_out": partial(draw_differences, examined.comparison, CHANCE, "trial"),
+def results_of(fitted: ChoiceResult, shrunk: bool = False, individuals: bool = False) -> Results:
+    """What stands on the page of choices, and in the files beside it."""
+    result, examined = fitted.analysis, fitted.examined
+    group, best = report.group_of_people(fitted.choices), best_of(fitted.effects, examined)
+    columns, rows = report.compared_cells(result, examined)
+    model, numbers = report.judged(result), numbers_of(fitted, report.model_table(result, examined).to_dict("records"))
+    checked = (fitted.attitudes, best, fitted.recovered, fitted.others, fitted.predicted, fitted.sequences)
+    said = [line for line in numbers["held_out"] if line not in examined.warnings]
+    return Results(
+        kind="choices fit", source=result.trials.source, verdict=report.headline(result, examined), columns=columns,
+        rows=rows, sentences=[report.verdict(result, examined), *said], warnings=[*examined.warnings],
+        estimates=(model, report.about_fits(result, model, group)), card=report.about_data(result, fitted.remarks),
+        details=[("How to read the table", report.about_table(result, examined)),
+                 *report.details(result, fitted.rivals, *checked)],
+        pictures=_pictures(fitted, best, individuals), tables=_tables(fitted, group, shrunk), record=numbers,
+        cited=CITED,
+    )  # fmt: skip
+
+
+def _tables(fitted: ChoiceResult, group: Any, shrunk: bool) -> dict[str, str]:
+    """Names of files and their text; those of checks that were not asked for are left out."""
+    result, effects = fitted.analysis, fitted.effects
+    made = {
+        "subjects": report.subject_table(result, fitted.examined, group),
+        "models": report.model_table(result, fitted.examined),
+        "weights": None if result.composed is None else report.weight_table(result),
+        "predictions": None if fitted.predicted is None else report.check_table(fitted.predicted),
+        "sequences": None if fitted.sequences is None else sequence_table(fitted.sequences),
+        "effects": effect_table(effects) if effects else None,
+        "attitudes": None if fitted.attitudes is None else attitude_table(fitted.attitudes),
+        "shrunk": report.shrunk_table(fitted.plan, result.trials) if shrunk else None,
+    }
+    if fitted.recovered is not None:
+        made |= {"recovery": report.recovery_table(fitted.recovered),
+                 "confusion": report.confusion_table(fitted.recovered)}  # fmt: skip
+    return {f"{name}.csv": as_csv(table) for name, table in made.items() if table is not None}
+
+
+def _pictures(fitted: ChoiceResult, best: ModelEffects | None, individuals: bool) -> dict[str, Picture]:
+    result, source = fitted.analysis, fitted.analysis.trials.source
+    drawn: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "model_comparison": (figures.comparison, (result,)),
+        "held_out": (draw_differences, (fitted.examined.comparison, CHANCE, "trial")),
+        "coefficients": (figures.coefficients, (result,)),
     }
     if result.composed is not None:
-        tables["weights"] = report.weight_table(result)
-        pictures["weights"] = partial(figures.weights, result, individuals)
+        drawn["weights"] = (figures.weights, (result, individuals))
         if len(set(result.trials.block.tolist())) > 1:  # with one block its course is the whole experiment's
-            pictures["weights_in_course"] = partial(figures.course, result)
-    pictures |= {"coefficients": partial(figures.coefficients, result), "evidence": partial(figures.evidence, result)}
-    if recovered is not None:
-        tables |= {"recovery": report.recovery_table(recovered), "confusion": report.confusion_table(recovered)}
-    if predicted is not None:
-        tables["predictions"] = report.check_table(predicted)
-        pictures["predictions"] = partial(figures.predictions, predicted, result.trials.source)
-    if sequences is not None:
-        tables["sequences"] = sequence_table(sequences)
-    best = best_of(effects, examined)
+            drawn["weights_in_course"] = (figures.course, (result,))
+    drawn["evidence"] = (figures.evidence, (result,))
+    if fitted.predicted is not None:
+        drawn["predictions"] = (figures.predictions, (fitted.predicted, source))
     if best is not None:
-        tables["effects"] = effect_table(effects)
-        pictures["effects"] = partial(figures.effects, best, result.trials.source)
-    if planted is not None:
-        tables["attitudes"] = attitude_table(planted)
-    if shrunk:
-        tables["shrunk"] = report.shrunk_table(plan, result.trials)
-    about = (result, rivals, examined, remarks, best, planted, recovered, others, predicted, sequences)
-    summary, sections = report.describe(*about, group=group), report.sections(*about, group=group)
+        drawn["effects"] = (figures.effects, (best, source))
+    return {name: (draw, arguments, CAPTIONS[name]) for name, (draw, arguments) in drawn.items()}
+
+
+def write_choices(fitted: ChoiceResult, results: Results, out: Path, arviz: str = "", again: str = "") -> list[Path]:
+    """The page with its figures and tables, and the draws of the model `arviz` if it is named."""
     remove_results(out, WRITTEN)
-    files = [write_text(out / "summary.md", summary)]
-    files += [write_text(out / f"{name}.csv", as_csv(table)) for name, table in tables.items()]
-    drawn = []
-    for name, draw in pictures.items():
-        files += save_figure(out / "figures" / name, styled(draw))
-        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", CAPTIONS[name], ()))
-    headline = f"{result.trials.source}: {report.verdict(result, examined).partition('. ')[0].rstrip('.')}"
-    files.insert(0, write_text(out / "report.html", render_page(headline, sections, drawn, out)))
+    files = write_results(out, results, again)
     if arviz:
-        tree = checks.posterior_tree(plan.everything[arviz], result.models[arviz], result.trials)
+        result = fitted.analysis
+        tree = checks.posterior_tree(fitted.plan.everything[arviz], result.models[arviz], result.trials)
         files.append(write_dataset(out / "posterior.nc", tree))
     return files
 

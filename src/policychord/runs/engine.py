@@ -97,7 +97,7 @@ def processes(workers: int, log: Path) -> Iterator[Executor]:
         pool.shutdown(wait=True, kill_workers=True)
         raise _WorkerError(
             "a worker died, killed by the system or by hand (is there memory for all of them?): what was finished is "
-            f"kept. Run the same command again to go on, with fewer --workers if memory is short; {log} has its last "
+            f"kept. Run the same command again to go on, with fewer --jobs if memory is short; {log} has its last "
             "words."
         ) from error
     except BaseException:

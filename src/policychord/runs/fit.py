@@ -21,10 +21,10 @@ from ..inference.optimise import Optimum
 from ..inference.parameters import Normal, free_names
 from ..inference.recovery import Design, Information, Recovery, information, recover
 from ..wording import in_words
-from .page import Picture, write_page
-from .store import check_text, plain, prepare, read_plan, write_dataset, write_json
+from .page import RECORD, Picture, Results, csv_of, write_results
+from .progress import parts
+from .store import check_text, plain, prepare, read_plan, write_dataset
 
-RECORD = "fit.json"
 FEW = 1000  # decisions at which the information is found
 
 
@@ -87,6 +87,7 @@ class FitResult(NamedTuple):
     """What a plan gave."""
 
     fit: Fit
+    results: Results
     files: list[Path]
 
 
@@ -170,8 +171,9 @@ def pose_fit(plan: FitPlan, entry: str | None = None) -> tuple[Design, tuple[str
 
 
 def run_fit(
-    plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path(), resume: bool = False
-) -> FitResult:
+    plan: FitPlan, out: Path, watch: Watch, *, entry: str | None = None, beside: Path = Path(), resume: bool = False,
+    command: str = "",
+) -> FitResult:  # fmt: skip
     """Fit, judge, draw and write: a summary, the labelled tree, figures and a page.
 
     Ctrl-C during the fit ends it with the best so far, which is written; `resume` goes on from what is in `out`.
@@ -181,11 +183,17 @@ def run_fit(
     seen = _observed(plan, design, beside)
     before = _earlier(plan, out / RECORD, len(numbers)) if resume else None
     out = prepare(out)
+    first, *stages, recovering, drawing = parts(watch, 2.0, 2.0, 4.0, 6.0 * (plan.recover is not None), 1.0)
+    named = dict(zip(("profiles", "comparing"), stages, strict=True))
+
+    def progress(words: str, done: int, total: int) -> None:
+        named.get(words.partition(" ")[0].rstrip(":"), first)(words, done, total)
+
     fitted = fit(
         design.family, seen, free, plan.fixed, method=plan.method, starts=plan.starts, hold_out=plan.hold_out,
-        seed=plan.seed, progress=watch, resume=before,
+        seed=plan.seed, progress=progress, resume=before,
     )  # fmt: skip
-    watch("what the experiment can tell", 0, 2)
+    recovering("what the experiment can tell", 0, 1)
     theta = {name: value.tolist() for name, value in fitted.theta.items()} | plan.fixed
     known = information(design.family, theta, jax.tree_util.tree_map(lambda leaf: leaf[:FEW], seen), free=free)
     again = None
@@ -194,10 +202,13 @@ def run_fit(
         truth = theta if plan.simulate is None else {**defaults, **plan.fixed, **plan.simulate.theta}
         again = recover(
             design.family, truth, design.simulate, plan.recover.repeats, decisions=min(fitted.decisions, 2000),
-            free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=watch,
+            free=free, profiles=plan.recover.profiles, seed=plan.seed + 1, progress=recovering,
         )  # fmt: skip
-    watch("writing and drawing", 1, 2)
-    return FitResult(fitted, _write(plan, design, fitted, known, again, out))
+    drawing("writing and drawing", 0, 1)
+    results = page_of(plan, design, fitted, known, again)
+    files = write_results(out, results, command)
+    tree = write_dataset(out / "fit.zarr", to_datatree(fitted, plan.draws, plan.seed))
+    return FitResult(fitted, results, [*files, tree])
 
 
 def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
@@ -223,11 +234,43 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
                    complete=False)  # fmt: skip
 
 
-def _write(
-    plan: FitPlan, design: Design, fitted: Fit, known: Information, again: Recovery | None, out: Path
-) -> list[Path]:
+def page_of(plan: FitPlan, design: Design, fitted: Fit, known: Information, again: Recovery | None) -> Results:
+    """What stands on the page of a fit, and in the files beside it."""
+    rows, comparison = findings.estimate_rows(fitted), fitted.comparison
+    if comparison is None:
+        columns = ["parameter", "estimate", "95% interval", "verdict"]
+        compared = [[row["parameter"], f"{row['estimate']:.4g}", findings.interval_text(row), row["verdict"]]
+                    for row in rows]  # fmt: skip
+    else:
+        columns, compared = findings.comparison_table(comparison)
+    record = {
+        "plan": plan.model_dump(), "decisions": fitted.decisions, "log_likelihood": fitted.log_likelihood,
+        "bic": fitted.bic, "held_out": fitted.held_out, "estimates": rows,
+        "models": [] if comparison is None else comparison_rows(comparison), "sentence": sentence_of(fitted),
+        "verdicts": [verdict._asdict() for verdict in fitted.verdicts], "people": findings.person_rows(fitted),
+        "notes": fitted.notes, "complete": fitted.complete, "optimum": plain(fitted.optimum, finite=True),
+    }  # fmt: skip
+    simulated = "simulated decisions of known agents" if plan.data is None else plan.data
+    card = f"{fitted.decisions:,} decisions: {simulated}. Family {design.family.name}: {design.description}."
+    sentences = [sentence_of(fitted), *([] if comparison is None else findings.describe_comparison(comparison))]
+    return Results(
+        kind="fit", source=plan.data or f"{design.family.name}, simulated", verdict=findings.headline(fitted),
+        columns=columns, rows=compared, sentences=[*dict.fromkeys(sentences)], warnings=[*fitted.notes],
+        estimates=("the composed agent", findings.describe_estimates(fitted)), card=card,
+        details=_details(design, fitted, known, again), pictures=_pictures(fitted, known, again),
+        tables={"estimates.csv": csv_of(rows)}, record=record,
+    )  # fmt: skip
+
+
+def _pictures(fitted: Fit, known: Information, again: Recovery | None) -> dict[str, Picture]:
+    """Figures, those of the verdict first."""
     shared = "" if fitted.group is None else " that all people share"
-    pictures: dict[str, Picture] = {
+    pictures: dict[str, Picture] = {}
+    if fitted.comparison is not None and AGENT in fitted.comparison.names:
+        pictures["models"] = (figures.draw_differences, (fitted.comparison, AGENT), "How other models predict held-out "
+                              "decisions, against the composed agent, with bars of two standard errors. Grey: the "
+                              "difference is not established.")  # fmt: skip
+    pictures |= {
         "estimates": (figures.draw_estimates, (fitted,), f"Estimates{shared} with their 95% intervals. An arrow is an "
                       "open end: the data do not say where it stops."),
         "weights": (figures.draw_weights, (fitted,), "Weights of the primitives over all decisions, each certified."),
@@ -237,39 +280,20 @@ def _write(
             "Bold: pairs that the data hardly distinguish.",
         ),
     }  # fmt: skip
-    if fitted.comparison is not None and AGENT in fitted.comparison.names:
-        pictures["models"] = (figures.draw_differences, (fitted.comparison, AGENT), "How other models predict held-out "
-                              "decisions, against the composed agent, with bars of two standard errors. Grey: the "
-                              "difference is not established.")  # fmt: skip
     if fitted.group is not None:
         pictures["people"] = (figures.draw_people, (fitted,), "Everybody's estimates, shrunk towards the group's mean.")
     if again is not None:
         pictures["recovery"] = (figures.draw_recovery, (again,), "Estimates of simulated experiments around the truth.")
-    record = {
-        "plan": plan.model_dump(), "estimates": findings.estimate_rows(fitted),
-        "models": [] if fitted.comparison is None else comparison_rows(fitted.comparison),
-        "sentence": sentence_of(fitted), "verdicts": [verdict._asdict() for verdict in fitted.verdicts],
-        "people": findings.person_rows(fitted), "notes": fitted.notes, "complete": fitted.complete,
-        "optimum": plain(fitted.optimum, finite=True),
-    }  # fmt: skip
-    title = f"{design.family.name}: {sentence_of(fitted)}"
-    return [
-        *write_page(out, title, _words(design, fitted, known, again), pictures),
-        write_json(out / RECORD, record),
-        write_dataset(out / "fit.zarr", to_datatree(fitted, plan.draws, plan.seed)),
-    ]
+    return pictures
 
 
-def _words(design: Design, fitted: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
-    words = [("Estimates", findings.describe_estimates(fitted))]
-    if fitted.comparison is not None:
-        words.append(("Is gating needed?", findings.describe_gating(fitted)))
+def _details(design: Design, fitted: Fit, known: Information, again: Recovery | None) -> list[tuple[str, str]]:
     pairs = "".join(
         f"\n\n**The data hardly distinguish {a} and {b}** (correlation {r:+.2f})." for a, b, r in known.pairs
     )
     rows = "\n".join(findings.table(findings.INFORMATION_COLUMNS, findings.information_rows(known)))
-    words.append(("What this experiment can tell", f"Decisions for an error of .1 on the unconstrained scale, from the "
-                  f"situations alone ({design.description}).\n\n{rows}{pairs}"))  # fmt: skip
+    words = [("What this experiment can tell", "Decisions for an error of .1 on the unconstrained scale, from the "
+              f"situations alone ({design.description}).\n\n{rows}{pairs}")]  # fmt: skip
     if again is not None:
         rows = "\n".join(findings.table(findings.RECOVERY_COLUMNS, findings.recovery_rows(again)))
         words.append(

@@ -1,14 +1,18 @@
 """The page that results end in: one file, nothing fetched, with figures inside it and paragraphs in Markdown."""
 
 import base64
+import csv
+import io
 import math
 import os
+import platform
 import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +22,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from .. import __version__
+from ..inference import findings
 from .doctor import BROWSERS, find_program
-from .store import save_figure, write_bytes, write_text
+from .store import plain, save_figure, write_bytes, write_json, write_text
 
 Picture = tuple[Callable[..., Any], tuple[Any, ...], str]  # a drawing function, its arguments, the caption
 
@@ -35,6 +40,9 @@ class PageFigure(NamedTuple):
     panels: dict[str, list[str]] = {}  # noqa: RUF012  of the paper's figures, each with the claims about it
 
 
+RECORD = "results.json"
+FRONT = 2  # figures that stand beside the table
+_NUMBER = re.compile(r"[-+]?[\d.,]+(?:[^a-z]*|e[-+]?\d+)$|$")
 TEMPLATES = Path(__file__).parent / "templates"
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
 LARGEST_PAGE = 7_500_000  # bytes for all figures, as they stand in the page
@@ -52,6 +60,15 @@ class Embedded(NamedTuple):
 
 # tags in Markdown are shown, not obeyed; pictures are refused, since they would be fetched
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def _table_open(*_: Any) -> str:
+    # a wide table moves sideways: by touch, and by the keyboard once it is reached
+    return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
+
+
+_READER.add_render_rule("table_open", _table_open)
+_READER.add_render_rule("table_close", lambda *_: "</table></div>\n")
 
 
 def markdown(text: str) -> Markup:
@@ -119,17 +136,81 @@ def page_style() -> Markup:
     return Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("tokens.css", "page.css")))
 
 
-def render_page(title: str, words: list[tuple[str, str]], figures: list[PageFigure], folder: Path) -> str:
-    """One self-contained page of sections (heading and Markdown) and figures."""
+class Results(NamedTuple):
+    """What a fit found: what stands on its page, and in the files beside it."""
+
+    kind: str  # the command, such as `tracks fit`
+    source: str  # what was analysed
+    verdict: str  # in one sentence
+    columns: Sequence[str]  # of the table behind it
+    rows: Sequence[Sequence[str]]
+    sentences: Sequence[str]  # what else the table says
+    warnings: Sequence[str]
+    estimates: tuple[str, str]  # the model that was judged, and its numbers in Markdown
+    card: str  # the data, in Markdown
+    details: Sequence[tuple[str, str]]  # headings, and what stands below them in Markdown
+    pictures: Mapping[str, Picture]  # the first two stand beside the table
+    tables: Mapping[str, str]  # names of files, and their text
+    record: Mapping[str, Any]  # all of it as data
+    cited: Sequence[str] = ()  # besides the method
+
+
+def render_results(results: Results, figures: Sequence[PageFigure], folder: Path, again: str = "") -> str:
+    """The page of a fit: one file that fetches nothing. `again` is the command that runs it again."""
     templates = page_templates()
     templates.filters |= {"markdown": markdown}
     shown = [
         {"name": figure.name.replace("_", " "), "image": image, "caption": figure.caption}
         for figure, image in zip(figures, embedded(figures, folder), strict=True)
     ]
+    numeric = [all(_NUMBER.match(cell) for cell in cells) for cells in zip(*results.rows, strict=True)]
     return templates.get_template("page.html.j2").render(
-        title=title, words=words, figures=shown, version=__version__, style=page_style()
-    )
+        results=results, numeric=numeric, front=shown[:FRONT], others=shown[FRONT:], again=again, version=__version__,
+        versions=_versions(), style=page_style(),
+    )  # fmt: skip
+
+
+def _versions() -> str:
+    names = ("numpy", "scipy", "jax")
+    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in names)])
+
+
+def summarise(results: Results, again: str = "") -> str:
+    """The words of the page, as Markdown."""
+    plain_text = findings.as_markdown
+    parts = [
+        f"# {plain_text(results.verdict)}", *(f"**Warning.** {plain_text(line)}" for line in results.warnings),
+        "\n".join(findings.table(results.columns, results.rows)), *map(plain_text, results.sentences),
+        f"## Estimates: {results.estimates[0]}\n\n{results.estimates[1]}", f"## The data\n\n{results.card}",
+        *(f"## {heading}\n\n{words}" for heading, words in results.details),
+    ]  # fmt: skip
+    parts += [f"## Run it again\n\n    {again}"] if again else []
+    return "\n\n".join(parts) + "\n"
+
+
+def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Records of numbers and names as a table."""
+    written = io.StringIO()
+    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return written.getvalue()
+
+
+def write_results(out: Path, results: Results, again: str = "") -> list[Path]:
+    """`report.html`, the same words as `summary.md`, the numbers as `results.json`, tables, and figures."""
+    from ..drawing import styled  # whoever only reads Markdown needs no matplotlib
+
+    files = [write_text(out / "summary.md", summarise(results, again))]
+    files += [write_text(out / name, text) for name, text in results.tables.items()]
+    drawn = []
+    for name, (draw, arguments, caption) in results.pictures.items():
+        files += save_figure(out / "figures" / name, styled(draw, *arguments))
+        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
+    shown = ("kind", "source", "verdict", "columns", "rows", "sentences", "warnings")
+    record = {name: getattr(results, name) for name in shown} | {"again": again, **results.record}
+    page = write_text(out / "report.html", render_results(results, drawn, out, again))
+    return [page, write_json(out / RECORD, plain(record, finite=True)), *files]
 
 
 def print_page(page: Path) -> Path | None:
@@ -152,16 +233,3 @@ def print_page(page: Path) -> Path | None:
 
 def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def write_page(out: Path, title: str, words: list[tuple[str, str]], pictures: Mapping[str, Picture]) -> list[Path]:
-    """Results in a folder: `report.html`, the same words as `summary.md`, and figures in the order of `pictures`."""
-    from ..drawing import styled  # whoever only reads Markdown needs no matplotlib
-
-    files, drawn = [], []
-    for name, (draw, arguments, caption) in pictures.items():
-        files += save_figure(out / "figures" / name, styled(draw, *arguments))
-        drawn.append(PageFigure(name, f"figures/{name}.svg", f"figures/{name}.png", caption, ()))
-    text = "\n\n".join([f"# {title}", *(f"## {heading}\n\n{body}" for heading, body in words)])
-    page = write_text(out / "report.html", render_page(title, words, drawn, out))
-    return [page, write_text(out / "summary.md", f"{text}\n"), *files]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .._types import Watch
 from ..drawing import film_endings, styled
@@ -17,47 +16,31 @@ from ..inference import Fit, draw_differences, findings, to_datatree
 from ..inference.findings import comparison_rows, comparison_table, describe_comparison
 from ..tracks.decisions import decide, of_trial, thin
 from ..tracks.explained import Judged, estimates_of, weights_of
-from ..tracks.forces import ForceSettings
 from ..tracks.gating import fit_agent, weigh
-from ..tracks.motion import Card, Motion, Smoothing, card_of, describe, leadership, move
+from ..tracks.motion import Card, Motion, card_of, describe, leadership, move
 from ..tracks.reading import Tracks, read_tracks
 from ..tracks.rivals import ALONE, GATED, GATED_SUM, names_of
+from ..tracks.settings import TrackPlan
 from ..tracks.simulate import Predicted, predict
-from ..tracks.verdict import SURROGATES, Verdict, judge, plain_slopes
-from ..wording import in_words
+from ..tracks.verdict import Verdict, judge, plain_slopes
 from .doctor import peak_megabytes
-from .page import Picture, write_page
-from .store import prepare, read_settings, save_animation, save_figure, write_dataset, write_json, write_text
+from .page import Picture, Results, csv_of, write_results
+from .progress import parts
+from .store import prepare, save_animation, save_figure, write_dataset, write_json, write_text
 
-HEADLINES = {"re-weighting": "weights change with the situation", "constant weights": "constant weights are enough",
-             "cannot tell": "these data cannot tell", "no social force": "no social force is established",
-             "withheld": "no verdict"}  # fmt: skip
+HEADLINES = {
+    "re-weighting": "The weights of these forces change with the situation.",
+    "constant weights": "Constant weights of these forces are enough.",
+    "cannot tell": "These data cannot tell whether weights change.",
+    "no social force": "No social force is established.",
+    "withheld": "No verdict is given about these tracks.",
+}
 FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
 
 
-class TrackPlan(BaseModel):
-    """How a file of tracks is read, smoothed and explained."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    rate: float | None = Field(default=None, gt=0, description="frames a second, where the file does not say")
-    scale: float = Field(default=1.0, gt=0, description="length of one unit of the file")
-    unit: str = Field(default="", max_length=12, description="of lengths, such as m or cm")
-    columns: dict[str, str] = Field(default={}, description="what a table calls trial, frame, time, id, x, y")
-    smoothing: Smoothing = Smoothing()
-    forces: ForceSettings = ForceSettings()
-    free: tuple[str, ...] = Field(default=(), description="parameters that are fitted; the usual ones unless named")
-    most: int = Field(default=20_000, ge=100, description="decisions that are used; of more, evenly spread moments")
-    surrogates: int = Field(default=SURROGATES, ge=0, le=999, description="of each kind, at most; 0 makes none")
-    starts: int = Field(default=3, ge=1, le=100)
-    groups: int = Field(default=10, ge=1, le=1000, description="simulated groups that are compared with the data")
-    seconds: float = Field(default=5.0, gt=0, le=1e6, description="how long each of them is followed")
-    seed: int = Field(default=0, ge=0, lt=2**31)
-
-
-class _Explained(NamedTuple):
+class Explained(NamedTuple):
     """What a fit of tracks gave."""
 
     verdict: Verdict
@@ -67,20 +50,8 @@ class _Explained(NamedTuple):
     predicted: tuple[Predicted, ...]
     seconds: float
     megabytes: float | None  # the most memory that the process has held, where the system says
-    files: list[Path]
     notes: list[str]
-
-
-def read_track_plan(path: Path | None, changes: dict[str, Any]) -> TrackPlan:
-    """A plan from a TOML file (or none) with the changes of the command line; what is wrong is said by name."""
-    contents: dict[str, Any] = {} if path is None else read_settings(path)
-    for name, value in changes.items():
-        inner, _, field = name.rpartition(".")
-        (contents.setdefault(inner, {}) if inner else contents)[field] = value
-    try:
-        return TrackPlan.model_validate(contents)
-    except ValidationError as error:
-        raise ValueError(in_words(error, TrackPlan)) from None
+    plan: TrackPlan
 
 
 def load_motion(files: Files, plan: TrackPlan) -> tuple[Tracks, Motion]:
@@ -102,18 +73,22 @@ def run_card(files: Files, plan: TrackPlan, out: Path | None) -> tuple[Card, lis
     return card, [*figures, write_json(out / "card.json", {**card._asdict(), "smoothing": plan.smoothing.model_dump()})]
 
 
-def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Explained:
-    """Fit, compare, predict, and write a page, a summary, figures and a labelled tree."""
+def run_tracks(
+    files: Files, plan: TrackPlan, out: Path, watch: Watch, again: str = ""
+) -> tuple[Explained, Results, list[Path]]:
+    """Fit, compare, predict, and write the page, its figures and tables, and a labelled tree."""
     begin = time.process_time()
     tracks, motion = load_motion(files, plan)
     every = decide(motion, plan.forces)
     decisions = thin(every, plan.most)
     prepare(out)
-    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed, progress=watch)
+    *judging, composing, simulating, drawing = parts(watch, 4.0, 2.0, 0.7 * plan.surrogates, 1.0, 0.5, 1.0)
+    verdict = judge(motion, decisions, plan.forces, surrogates=plan.surrogates, seed=plan.seed,
+                    progress=lambda words, done, _: judging[done](words, 0, 1))  # fmt: skip
     agent, predicted, notes = None, tuple[Predicted, ...](), list[str]()
     if verdict.judged.call == "re-weighting" and verdict.judged.gate in (GATED, GATED_SUM):
-        agent = fit_agent(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=watch)
-        watch("simulating groups with the estimates", 0, 2)
+        agent = fit_agent(decisions, free=plan.free, starts=plan.starts, seed=plan.seed, progress=composing)
+        simulating("simulating groups with the estimates", 0, 1)
         try:
             predicted = predict(motion, decisions, agent.theta, plan.forces, groups=plan.groups,
                                 seconds=plan.seconds, seed=plan.seed)  # fmt: skip
@@ -122,11 +97,14 @@ def run_tracks(files: Files, plan: TrackPlan, out: Path, watch: Watch) -> _Expla
     if decisions.size < every.size:
         notes.append(f"{decisions.size:,} of {every.size:,} decisions were used, at moments spread evenly in time.")
     card = card_of(tracks, motion)
-    watch("drawing and writing", 1, 2)
-    explained = _Explained(
-        verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin, peak_megabytes(), [], notes
-    )
-    return explained._replace(files=_write(explained, motion, plan, out))
+    drawing("drawing and writing", 0, 1)
+    explained = Explained(verdict, agent, plain_slopes(verdict), card, predicted, time.process_time() - begin,
+                          peak_megabytes(), notes, plan)  # fmt: skip
+    results = page_of(explained, motion)
+    written = write_results(out, results, again)
+    if agent is not None:
+        written.append(write_dataset(out / "fit.zarr", to_datatree(agent, 20, plan.seed)))
+    return explained, results, written
 
 
 def write_tracks(path: Path, tracks: Tracks) -> Path:
@@ -163,7 +141,37 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 # ---------------------------------------------------------------------------------------------- writing
 
 
-def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) -> list[Path]:
+def page_of(explained: Explained, motion: Motion) -> Results:
+    """What stands on the page of tracks, and in the files beside it."""
+    verdict, found = explained.verdict, explained.verdict.model
+    columns, rows = comparison_table(verdict.comparison, ALONE)
+    estimates = [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
+                 for row in estimates_of(found, verdict.decisions.block)]  # fmt: skip
+    record = {
+        **results_of(verdict), "plan": explained.plan.model_dump(), "sentence": verdict.sentence,
+        "judged": _plain(verdict.judged), "model": found.model.name,
+        "estimates": estimates,
+        "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
+                   for row in explained.slopes],
+        "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
+                      for measure in explained.predicted],
+        "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
+    }  # fmt: skip
+    card = _table(["what", "how much"], [list(row) for row in describe(explained.card)])
+    details = [("How this was found", _verdict(explained)), ("Which forces?", _forces(explained))]
+    if explained.predicted:
+        details.append(("What the estimates predict", _predictions(explained.predicted)))
+    return Results(
+        kind="tracks fit", source=explained.card.source, verdict=HEADLINES[verdict.judged.call], columns=columns,
+        rows=rows, sentences=[verdict.sentence, " ".join(describe_comparison(verdict.comparison, reference=ALONE))],
+        warnings=[*explained.card.notes, *explained.notes],
+        estimates=(found.model.name, _estimates(verdict)), card=card, details=details,
+        pictures=_pictures(explained, motion), tables={"estimates.csv": csv_of(estimates)}, record=record,
+    )  # fmt: skip
+
+
+def _pictures(explained: Explained, motion: Motion) -> dict[str, Picture]:
+    """Figures, those of the verdict first."""
     from ..tracks import figures as draw
 
     verdict = explained.verdict
@@ -171,8 +179,6 @@ def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) ->
     pictures: dict[str, Picture] = {
         "models": (draw_differences, (verdict.comparison, ALONE), "What each model predicts of decisions "
                    "that it had not seen, with bars of two standard errors over blocks."),
-        "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
-        "card": (draw.draw_card, (explained.card, motion), "The file itself."),
     }  # fmt: skip
     if judged.rank is not None:
         pictures["surrogates"] = (draw.draw_rank, (judged.rank,), "The gain of the judged gate on all decisions, among "
@@ -180,25 +186,14 @@ def _write(explained: _Explained, motion: Motion, plan: TrackPlan, out: Path) ->
     if judged.call == "re-weighting" and found.model.name == judged.gate:
         names, weights, _ = weights_of(found, names_of(verdict.situations))
         pictures |= _pictures_of_weights(verdict, names, weights, motion)
+    pictures |= {
+        "card": (draw.draw_card, (explained.card, motion), "The file itself."),
+        "leadership": (draw.draw_leadership, (leadership(motion),), "Whose heading comes first, in the first trial."),
+    }
     if explained.predicted:
         pictures["predictions"] = (draw.draw_predicted, (explained.predicted,), "Groups that start where the data "
                                    "were, simulated with the estimates, and the data of the same seconds.")  # fmt: skip
-    record = {
-        "plan": plan.model_dump(), **results_of(verdict), "sentence": verdict.sentence, "judged": _plain(judged),
-        "model": found.model.name,
-        "estimates": [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
-                      for row in estimates_of(found, verdict.decisions.block)],
-        "slopes": [dict(zip(("force", "slope", "error", "robust_error"), row, strict=True))
-                   for row in explained.slopes],
-        "predicted": [{"measure": measure.name, "distance": measure.distance, "inside": measure.inside}
-                      for measure in explained.predicted],
-        "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
-    }  # fmt: skip
-    title = f"{explained.card.source}: {HEADLINES[judged.call]}"
-    written = [*write_page(out, title, _sections(explained), pictures), write_json(out / "tracks.json", record)]
-    if explained.agent is not None:
-        written.append(write_dataset(out / "fit.zarr", to_datatree(explained.agent, 20, plan.seed)))
-    return written
+    return pictures
 
 
 def _pictures_of_weights(
@@ -237,41 +232,24 @@ def results_of(verdict: Verdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sections(explained: _Explained) -> list[tuple[str, str]]:
-    """The sections of the page."""
-    sections = [
-        ("Do the weights change?", _verdict(explained)),
-        ("Which forces?", _forces(explained)),
-        ("Estimates", _estimates(explained.verdict)),
-        ("Card", _table(["", ""], [list(row) for row in describe(explained.card)])),
-    ]
-    if explained.predicted:
-        sections.append(("What the estimates predict", _predictions(explained.predicted)))
-    notes = [*explained.card.notes, *explained.notes]
-    return [*sections, ("Notes", "\n".join(f"- {note}" for note in notes))] if notes else sections
-
-
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(findings.table(columns, rows))
 
 
-def _verdict(explained: _Explained) -> str:
+def _verdict(explained: Explained) -> str:
     verdict, decisions, unit = explained.verdict, explained.verdict.decisions, explained.card.unit
     judged, layout, zones = verdict.judged, decisions.layout, decisions.layout.zones
     memory = "" if explained.megabytes is None else f", {explained.megabytes:.0f} MB"
     arena = ("A round arena was found: " if len(verdict.arena) == 3 else "The arena: ") + ", ".join(
         f"{number:.4g}" for number in verdict.arena) + f" {unit}. " if verdict.arena else ""  # fmt: skip
+    reach = f"The predator is seen up to {layout.reach:.4g} {unit} (--reach). " if "predator" in decisions.names else ""
     how = (
         f"{decisions.size:,} decisions, one every {layout.every:g} s; {100 * judged.resting:.1f}% of all were of "
         f"resting animals and left out. Radii {zones.separation:.4g}, {zones.alignment:.4g}, {zones.cohesion:.4g}"
         f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
-        f"{arena}{explained.seconds:.0f} s of processor time{memory}."
+        f"{arena}{reach}{explained.seconds:.0f} s of processor time{memory}."
     )
-    columns, rows = comparison_table(verdict.comparison, ALONE)
-    table = _table(
-        [*columns, "what it says"],
-        [[*row, score.description] for row, score in zip(rows, verdict.comparison.scores, strict=True)],
-    )
+    table = _table(["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores])
     errors = (
         "Held out: nats per decision, under estimates without the decision's fold; errors over the "
         f"{PLURAL[decisions.held_out_by]}, which all individuals share. All models have the same own motion: "
@@ -282,11 +260,10 @@ def _verdict(explained: _Explained) -> str:
         [[name, f"±{100 * value:.0f}%" if np.isfinite(value) else "none"] for name, value in judged.power.items()],
     )
     moved = _table(["feature", "chi squared for each force"], [[name, f"{chi:.1f}"] for name, chi in judged.features])
-    sentences = " ".join(describe_comparison(verdict.comparison, reference=ALONE))
-    return "\n\n".join([verdict.sentence, sentences, how, table, errors, power, *([moved] if judged.features else [])])
+    return "\n\n".join([how, errors, table, power, *([moved] if judged.features else [])])
 
 
-def _forces(explained: _Explained) -> str:
+def _forces(explained: Explained) -> str:
     """What each force is worth in a plain weighted sum."""
     rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
     return _table(["force", "slope", "error", "error, clustered"], rows) + (

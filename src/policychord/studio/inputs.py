@@ -1,5 +1,6 @@
 """Inputs of a page, from the settings that they change: the model says what is allowed and what it means."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
@@ -8,7 +9,10 @@ from pydantic import BaseModel, ValidationError
 from ..wording import in_words
 from .wire import LARGEST
 
-__all__ = ["Input", "changed", "check_limits", "check_names", "describe_inputs", "differences", "in_words", "values_of"]
+__all__ = [
+    "Input", "changed", "check_limits", "check_names", "describe_inputs", "differences", "in_page_words", "in_words",
+    "inputs_of", "values_of",
+]  # fmt: skip
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -80,6 +84,18 @@ def values_of(inputs: Sequence[Input], *records: BaseModel) -> dict[str, Any]:
     """What the inputs show, from the records that they change."""
     values = {name: value for record in records for name, value in record.model_dump().items()}
     return {control.name: values[control.name] for control in inputs}
+
+
+def inputs_of(settings: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, Any]:
+    """What a frame says that it was computed from: the page shows it only next to these settings."""
+    return {"of": {name: value for name, value in settings.items() if name not in without}}
+
+
+def in_page_words(text: str, words: Sequence[tuple[str, str]]) -> str:
+    """A message of the command for somebody who has inputs instead of options; what is left belongs to the command."""
+    for option, name in words:
+        text = re.sub(option, name, text)
+    return text if "--" not in text else f"{text} Options that begin with -- belong to the command."
 
 
 def differences(record: Record, standard: Record) -> dict[str, Any]:

@@ -86,8 +86,14 @@ def _choices() -> Reader:
     return read
 
 
+def _policies() -> Reader:
+    from ..runs.policy_table import read_policies
+
+    return read_policies
+
+
 # Each imports what it needs, and nothing more, before memory is limited.
-READERS: dict[str, Callable[[], Reader]] = {"tracks": _tracks, "choices": _choices}
+READERS: dict[str, Callable[[], Reader]] = {"tracks": _tracks, "choices": _choices, "policies": _policies}
 
 
 def _limit_memory() -> None:

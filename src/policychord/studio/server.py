@@ -19,6 +19,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Red
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .memory import share_arenas
 from .pages import PAGES
 from .security import ADDRESS, LARGEST_MESSAGE, Guard, cookie_name
 from .session import Session
@@ -159,6 +160,7 @@ def _configure(token: str, port: int) -> uvicorn.Config:
 
 def serve(listener: socket.socket, token: str, address: str = "") -> None:
     """Serve on a socket that is bound already, until Ctrl-C; open the address in the browser if there is one."""
+    share_arenas()
     with _private_link(address) if address else nullcontext() as link:
         if link:
             webbrowser.open(link)

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from .memory import release_memory
 from .pages.base import FRAMES_PER_SECOND, Page
 from .uploads import Uploads
 from .wire import as_json, pack, read_message
 
+REST = 2.0  # seconds without a message, after which memory is given back
 RATE_WINDOW = 2.0  # seconds over which frames are counted
 LONGEST_QUEUE = 256  # messages that may wait; of more, the oldest are dropped
 LONGEST_ERROR = 500  # characters
@@ -33,6 +35,7 @@ class Session:
         self._closed = threading.Event()
         self._lost = 0  # messages that were dropped since the browser was last told
         self._hidden = False
+        self._number: Any = None  # of the last message, as the browser counts them
         self.thread = threading.Thread(target=self._run, name=f"studio-{page.name}", daemon=True)
 
     def start(self) -> None:
@@ -94,23 +97,31 @@ class Session:
                 if page.settled(state):
                     continue
                 state, frame = page.frame(state)
+                idle = False
+                if frame is None:
+                    continue
                 ends.append(time.monotonic())
                 while ends[-1] - ends[0] > RATE_WINDOW:
                     ends.popleft()
                 rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else 0.0
                 self._send_frame(frame.part, pack(frame._replace(header={**frame.header, "fps": round(rate, 1)})))
             except Exception as error:  # this problem cannot be computed, the next one may
-                self._send_error(error)
+                self._send_error(error, failed=True)
+                idle = True
                 continue
-            # a late frame may be caught up with, but not more than one
-            due, idle = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND), False
-            self._closed.wait(due - ends[-1])
+            if page.moves:
+                # a late frame may be caught up with, but not more than one
+                due = max(due + 1 / FRAMES_PER_SECOND, ends[-1] - 1 / FRAMES_PER_SECOND)
+                self._closed.wait(due - ends[-1])
 
     def _wait_for_messages(self, idle: bool) -> list[str]:
         """Messages since the last call; `idle` waits for at least one."""
         with self._changed:
+            rests: float | None = REST
             while idle and not self._received and not self._closed.is_set():
-                self._changed.wait()
+                if not self._changed.wait(rests) and rests is not None:
+                    release_memory()
+                    rests = None
             messages = list(self._received)
             self._received.clear()
             return messages
@@ -128,6 +139,7 @@ class Session:
 
     def _apply(self, state: Any, text: str) -> Any:
         message = read_message(text)
+        self._number = message.get("number")
         if "set" in message:
             state = self._page.change(state, message["set"])
         if "act" in message:
@@ -140,16 +152,16 @@ class Session:
         return state
 
     def _settings(self, state: Any) -> str:
-        return as_json({"kind": "settings", **self._page.describe(state)})
+        return as_json({"kind": "settings", "number": self._number, **self._page.describe(state)})
 
-    def _send_error(self, error: Exception) -> None:
+    def _send_error(self, error: Exception, failed: bool = False) -> None:
         """What is wrong, in the page's words; an exception that no page means to raise is shown in the terminal."""
         text = str(error)
         if not isinstance(error, ValueError):
             traceback.print_exception(error)
             text = f"The studio could not do this ({type(error).__name__}: {text[:200]}). The terminal shows where."
         readable = text.encode("utf-8", "replace").decode()
-        self._send_text(as_json({"kind": "error", "message": readable[:LONGEST_ERROR]}))
+        self._send_text(as_json({"kind": "error", "message": readable[:LONGEST_ERROR], "failed": failed}))
 
     def _send_text(self, text: str) -> None:
         with self._changed:

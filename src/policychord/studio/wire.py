@@ -51,7 +51,7 @@ def read_message(text: str) -> dict[str, Any]:
         raise ValueError(f"this message is not JSON: {error}.") from None
     except RecursionError:
         raise ValueError("this message is nested too deeply.") from None
-    if not (isinstance(message, dict) and message and set(message) <= {"set", "act", "do"}):
+    if not (isinstance(message, dict) and message and set(message) <= {"set", "act", "do", "number"}):
         raise ValueError('a message is {"set": {name: value}}, {"act": {name: value}} or {"do": what}.')
     for word in ("set", "act"):
         if not isinstance(message.get(word, {}), dict):

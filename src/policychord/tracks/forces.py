@@ -11,55 +11,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .._calls import call
 from .._types import Array
 from ..worlds.flock.neighbours import View, Zones, look, unit
+from .settings import NEEDS, USUAL, ForceSettings  # noqa: F401
 
 CROWD = 6  # closest neighbours in the separation zone that the collision term counts
 FAR = 1e9  # where those who are not there are put: outside of every zone
-USUAL = ("persist", "separation", "alignment", "cohesion")
 RATIOS = (1.0, 3.0, 12.0)  # radii of the flock's zones, here in median distances to the nearest neighbour
-
-
-class ForceSettings(BaseModel):
-    """Which forces an individual may follow, and what it sees."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    forces: tuple[str, ...] = Field(default=USUAL, description="which forces are primitives, two or more")
-    radii: tuple[float, float, float] | None = Field(default=None, description="of separation, alignment and cohesion "
-                                                     "(1, 3 and 12 median distances to neighbours)")  # fmt: skip
-    nearest: int | None = Field(default=None, ge=1, description="only so many nearest neighbours count")
-    vision_angle: float = Field(default=320.0, gt=0, le=360, description="degrees")
-    arena: tuple[float, ...] = Field(default=(), description="circle (x, y, radius) or box (x, y, x, y), for the wall")
-    goal: tuple[float, float] | None = Field(default=None, description="a place, for the goal")
-    predator: str | None = Field(default=None, description="the individual from which the others flee")
-    leader: str | None = Field(default=None, description="the individual that the others follow")
-    leave_out: tuple[str, ...] = Field(default=(), description="individuals that belong to no group")
-    reach: float | None = Field(default=None, gt=0, description="how far a predator is seen; twice the cohesion radius")
-    every: float = Field(default=0.25, gt=0, le=1e6, description="seconds from one decision to the next")
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> "ForceSettings":
-        if len(set(self.forces)) != len(self.forces) or len(self.forces) < 2:
-            raise ValueError(f"forces = {', '.join(self.forces)}: name two or more, each once.")
-        if self.radii is not None and not 0 < self.radii[0] < self.radii[1] < self.radii[2]:
-            raise ValueError(f"radii = {self.radii}: three positive lengths that grow.")
-        if len(self.arena) not in (0, 3, 4) or (len(self.arena) == 3 and self.arena[2] <= 0):
-            raise ValueError(f"arena = {self.arena}: a circle (x, y, radius) or the corners of a box (x, y, x, y).")
-        if len(self.arena) == 4 and not (self.arena[0] < self.arena[2] and self.arena[1] < self.arena[3]):
-            raise ValueError(f"arena = {self.arena}: the lower left corner of the box comes first.")
-        for force, needs in NEEDS.items():
-            if force in self.forces and not getattr(self, needs):
-                raise ValueError(f"forces have {force!r}, which needs to know the {needs}: set {needs}.")
-            if force not in self.forces and getattr(self, needs):
-                raise ValueError(f"{needs} is set, but {force!r} is not among the forces: add it to them.")
-        return self
-
-
-NEEDS = {"wall": "arena", "goal": "goal", "predator": "predator", "leader": "leader"}
 
 
 class Layout(NamedTuple):

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field
 from scipy.signal import savgol_coeffs, savgol_filter
 from scipy.spatial import cKDTree
 
 from ..worlds.flock.measures import milling, polarization
 from .quality import Suspicions, suspect
 from .reading import TrackError, Tracks
+from .settings import Smoothing
 
 EXACTLY = 1e-6  # of the usual step: a step that differs less from the one before goes on as that did
 INTERPOLATED = 0.05  # share of such steps from which positions are doubted
@@ -23,25 +23,6 @@ LONGEST_DELAY = 2.0  # s that one may follow another
 TOGETHER = 5.0  # s that two must be followed together, at least
 MOST_RANKED = 60  # individuals of a trial, those followed for longest
 ALIKE = 0.5  # the least correlation at the best delay for which a delay means anything
-
-
-class Smoothing(BaseModel):
-    """How velocities are found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    window: float = Field(
-        default=0.3, gt=0, le=1e6, description="seconds under the moving polynomial; at least 3 frames"
-    )
-    order: int = Field(default=2, ge=1, le=5, description="of the polynomial")
-    causal: bool = Field(default=False, description="use no frame after the moment itself")
-    longest_gap: float = Field(
-        default=0.2, ge=0, le=1e6, description="seconds: gaps up to this are filled by straight lines"
-    )
-    jump: float = Field(
-        default=8.0, ge=0, le=1e6, description="tracks are cut where a position deviates from straight motion by so "
-        "many times what nine of ten positions do; 0 cuts none",
-    )  # fmt: skip
 
 
 class Moved(NamedTuple):
@@ -197,6 +178,8 @@ def lengths(vectors: np.ndarray) -> np.ndarray:
 def _doubts(tracks: Tracks, motion: Motion) -> list[str]:
     """What may be wrong with the velocities of a file."""
     notes = list(motion.suspicions.notes)
+    if tracks.unit in ("px", "pixel", "pixels"):
+        notes.append("In images y counts downwards: left and right are exchanged in figures, not in the verdict.")
     if motion.window <= motion.smoothing.order + 1:
         notes.append(f"The polynomial goes through all of its {motion.window} frames, so nothing is smoothed: --smooth "
                      f"{(motion.window + 2) / motion.rate:.2g} would.")  # fmt: skip
@@ -281,11 +264,13 @@ class Leadership(NamedTuple):
     lead: Float[np.ndarray, " id"]  # mean of an individual's delays: positive for leaders
 
 
-def leadership(motion: Motion, number: int = 0) -> Leadership:
+def leadership(motion: Motion, number: int = 0, *, shifted: int = 19, seed: int = 0) -> Leadership:
     """Whose heading comes first in one trial.
 
     C(tau) is the mean cosine between the heading of one now and of the other tau later. The tau at which it is largest
-    says who follows whom, and the mean of an individual's delays to all others ranks it.
+    says who follows whom, and the mean of an individual's delays to all others ranks it. A delay counts if C is larger
+    than in all of `shifted` copies of the trial in which everybody's heading is moved in time by an amount of its own:
+    those who walk straight on in the same direction are alike at any delay.
     """
     trial = motion.trials[number]
     there = np.isfinite(trial.velocity).all(axis=-1)
@@ -296,14 +281,28 @@ def leadership(motion: Motion, number: int = 0) -> Leadership:
                         out=np.zeros((*speed.shape, 2)))  # fmt: skip
     most = min(round(LONGEST_DELAY * motion.rate), max(len(heading) // 3, 1))
     shifts = np.array(sorted(range(-most, most + 1), key=abs))  # of equally good delays the shortest counts
-    height = np.stack([_correlation(heading, followed.astype(float), shift, TOGETHER * motion.rate)
-                       for shift in shifts.tolist()])  # fmt: skip
-    best, top = shifts[height.argmax(axis=0)], height.max(axis=0)
-    delay = np.where((top >= ALIKE) & (np.abs(best) < most), best / motion.rate, np.nan)
+    best, top = _best_delay(heading, followed, shifts, motion.rate)
+    rng, others = np.random.default_rng([seed, number]), np.full_like(top, -np.inf)
+    for _ in range(shifted):
+        by = rng.integers(most, max(len(heading) - most, most + 1), heading.shape[1])
+        row = (np.arange(len(heading))[:, None] - by) % len(heading)
+        moved = np.take_along_axis(heading, row[..., None], axis=0), np.take_along_axis(followed, row, axis=0)
+        others = np.maximum(others, _best_delay(*moved, shifts, motion.rate)[1])
+    means = (top >= ALIKE) & (top > others) & (np.abs(best) < most)
+    delay = np.where(means, best / motion.rate, np.nan)
     np.fill_diagonal(delay, np.nan)
     count = np.isfinite(delay).sum(axis=1)
     lead = np.where(count > 0, np.nansum(delay, axis=1) / np.maximum(count, 1), np.nan)
     return Leadership(trial.name, tuple(trial.ids[i] for i in chosen), delay, lead)
+
+
+def _best_delay(
+    heading: np.ndarray, followed: np.ndarray, shifts: np.ndarray, rate: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The shift at which C of each pair is largest, and C there."""
+    height = np.stack([_correlation(heading, followed.astype(float), shift, TOGETHER * rate)
+                       for shift in shifts.tolist()])  # fmt: skip
+    return shifts[height.argmax(axis=0)], height.max(axis=0)
 
 
 def _correlation(heading: np.ndarray, followed: np.ndarray, shift: int, least: float) -> np.ndarray:

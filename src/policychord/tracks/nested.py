@@ -7,7 +7,6 @@ points: a gate never loses by a worse mode. Programs are compiled once for all g
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -68,8 +67,3 @@ def estimator(found: Found) -> Estimator:
 
     return Estimator(found.model.name, size(found.model.parameters), lambda: found.z, without,
                      lambda z: pointwise(found.given, z), found.model.description)  # fmt: skip
-
-
-def rows_of(units: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Some of the decisions."""
-    return jax.tree_util.tree_map(lambda leaf: leaf[rows], dict(units))

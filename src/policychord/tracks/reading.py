@@ -1,20 +1,24 @@
-"""From a file to tracks: long tables, idtracker.ai's HDF5 and CSV, numeric .npy arrays, and `movement` datasets.
+"""From a file to tracks: long tables (those of other programs are `foreign`), idtracker.ai's HDF5 and CSV, SLEAP's
+HDF5, numeric .npy arrays, and `movement` datasets.
 
 Nothing in a file is executed: arrays of Python objects are refused, and links out of an HDF5 file are not followed.
 """
 
 import io
+import itertools
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+
+from .foreign import ABSENT, comments_of, frames_of, projected, seconds_of, turned
 
 MOST_PLACES = 20_000_000  # frames times individuals of one trial: 320 MB of positions
 LARGEST_TABLE = 200_000_000  # bytes; in memory it takes up to eight times as much
@@ -46,11 +50,13 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "trial": ("trial", "video", "session", "recording", "drive", "replicate"),
     "frame": ("frame", "frameid", "framenumber", "frameindex", "frameidx", "t"),
     "time": ("time", "times", "seconds", "timestamp"),
-    "id": ("id", "individual", "individuals", "track", "trackid", "animal", "animalid", "identity", "agent",
-           "pedestrian", "fish", "bird", "particle"),
+    "id": ("id", "individuallocalidentifier", "taglocalidentifier", "individual", "individuals", "track", "trackid",
+           "animal", "animalid", "identity", "agent", "pedestrian", "persid", "fish", "bird", "particle"),
     "x": ("x", "posx", "xpos", "positionx", "xcm", "xpx", "xm", "centroidx"),
     "y": ("y", "posy", "ypos", "positiony", "ycm", "ypx", "ym", "centroidy"),
 }  # fmt: skip
+ON_EARTH = {"x": ("locationlong", "longitude", "lon", "long", "lng"), "y": ("locationlat", "latitude", "lat")}
+WHO = re.compile(r"id$|track|individual|animal|identi")  # what names of columns that may be an identity have
 
 
 class TrackError(ValueError):
@@ -110,13 +116,17 @@ def read_tracks(
     """Tracks from a file, or a `TrackError`. `rate` (Hz) wins over what the file says; one unit of the file's lengths
     is `scale` times `unit`. `columns` says what a long table calls `trial`, `frame` or `time`, `id`, `x`, `y`.
 
-    Of several files each is one trial or more; they need the same rate and unit.
+    Of several files each is one trial or more; they need the same rate and unit. Tables without a column of identities
+    are individuals of one trial.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(part) for part in path]
     if not paths:
         raise TrackError("no file of tracks is named: pass one or more.")
     options: dict[str, Any] = {"rate": rate, "scale": scale, "unit": unit, "columns": columns}
-    files = [_parse(_source(part), **options) for part in paths]
+    sources = [_source(part) for part in paths]
+    if len(sources) > 1 and all(_of_one(source, columns) for source in sources):
+        return _parse(_one_table(sources), **options)
+    files = [_parse(source, **options) for source in sources]
     return files[0] if len(files) == 1 else _together(paths, files)
 
 
@@ -147,6 +157,31 @@ def _source(path: Path) -> _Source:
     if not path.is_file():
         raise source.error(" is a pipe or a device: pass a file.")
     return source
+
+
+def _of_one(source: _Source, columns: Mapping[str, str] | None) -> bool:
+    """Whether a file is a table of one individual: it has a frame or time, x and y, and no column of identities."""
+    if READERS.get(Path(source.name).suffix.lower()) is not _read_table or "id" in (columns or {}):
+        return False
+    with open(cast(Path, source.content), encoding="utf-8-sig", errors="replace") as file:
+        head = file.readline(LARGEST_ATTRIBUTE)
+    known = {re.sub(r"[^a-z0-9]", "", name.lower()) for name in re.split(r"[\t;,\s]+", head.strip())}
+    moment = known & {*ALIASES["frame"], *ALIASES["time"], "framenumber"}
+    place = (known & {*ALIASES["x"], *ON_EARTH["x"]}) and (known & {*ALIASES["y"], *ON_EARTH["y"]})
+    return bool(moment and place) and not known & {*ALIASES["id"], "scorer", "frameidx"}
+
+
+def _one_table(sources: list[_Source]) -> _Source:
+    """Tables of one individual each as one table, in which the names of the files are those of the individuals."""
+    names = [_tidied(Path(source.name).stem) for source in sources]
+    if len(set(names)) < len(names):
+        raise TrackError(f"{max(names, key=names.count)} is the name of several files: each is an individual, so give "
+                         "them names of their own.")  # fmt: skip
+    tables = [_table_of(source)[0].assign(id=name) for source, name in zip(sources, names, strict=True)]
+    if any(list(table.columns) != list(tables[0].columns) for table in tables):
+        raise TrackError("the tables of single individuals have different columns: they need the same.")
+    content = pd.concat(tables).to_csv(index=False).encode()
+    return _Source(f"{len(sources)} files of one individual each.csv", content)
 
 
 def _together(paths: list[Path], files: list[Tracks]) -> Tracks:
@@ -291,7 +326,11 @@ def _read_npy(source: _Source, columns: dict[str, str]) -> _Content:
                 " holds Python objects or is damaged: opening objects would run code from the file, so it is refused. "
                 f"Export it with  {EXPORT}  and pass the .h5 or .csv file."
             ) from None
-        return _Content([_of_array(source, np.asarray(array), "the array")], None, "", [])
+        trial, notes = _of_array(source, np.asarray(array), "the array"), list[str]()
+        if len(trial.position) < len(trial.ids):
+            notes.append(f"The array has {len(trial.position)} frames of {len(trial.ids)} individuals: if it is the "
+                         "other way round, save it with the first two axes exchanged.")  # fmt: skip
+        return _Content([trial], None, "", notes)
 
 
 def _read_hdf5(source: _Source, columns: dict[str, str]) -> _Content:
@@ -300,11 +339,13 @@ def _read_hdf5(source: _Source, columns: dict[str, str]) -> _Content:
         import h5py
 
         with h5py.File(source.opened(), "r") as file:
+            if "track_occupancy" in file and "tracks" in file:
+                return _sleap(source, file)
             link = file.get("trajectories", getlink=True) if "trajectories" in file else None
             if not isinstance(link, h5py.HardLink) or not isinstance(file["trajectories"], h5py.Dataset):
                 held = ", ".join(sorted(file)[:6]) or "nothing"
                 raise source.error(f" has no dataset 'trajectories' (it has {held[:80]}): pass the trajectories.h5 of "
-                                   f"idtracker.ai ({EXPORT}).")  # fmt: skip
+                                   f"idtracker.ai ({EXPORT}), SLEAP's analysis file, or DeepLabCut's CSV.")  # fmt: skip
             _check_content(source, file)
             values = file["trajectories"]
             _check_numbers(source, values, "'trajectories'")
@@ -318,6 +359,24 @@ def _read_hdf5(source: _Source, columns: dict[str, str]) -> _Content:
     if length:
         notes.append(f"idtracker.ai has a length unit of {length:g} pixels: --scale {1 / length:.6g} uses it.")
     return _Content([trial], rate, "px", notes)
+
+
+def _sleap(source: _Source, file: Any) -> _Content:
+    """SLEAP's analysis file: tracks (track, x and y, node, frame), of which the mean over nodes is taken."""
+    _check_content(source, file)
+    values = file["tracks"]
+    if values.dtype.kind not in "iuf" or values.ndim != 4 or values.shape[1] != 2:
+        raise source.error(f": 'tracks' has shape {values.shape}: (tracks, 2, nodes, frames) is needed.")
+    count, _, nodes, frames = values.shape
+    _check_size(source, frames, count)
+    array = np.asarray(values[()], float)
+    there = np.isfinite(array).all(axis=1, keepdims=True)
+    known = there.sum(axis=2)
+    mean = np.where(known > 0, np.where(there, array, 0.0).sum(axis=2) / np.maximum(known, 1), np.nan)
+    labels = [name.decode() if isinstance(name, bytes) else str(name) for name in file.get("track_names", ())]
+    ids = labels if len(set(labels)) == count else [str(i) for i in range(count)]
+    trial = _of_array(source, mean.transpose(2, 0, 1), "'tracks'", ids)
+    return _Content([trial], None, "px", [f"Positions are the means of {nodes} nodes."])
 
 
 def _number(file: Any, name: str) -> float | None:
@@ -464,6 +523,17 @@ def _rate_from(times: np.ndarray) -> float | None:
 
 
 def _read_table(source: _Source, columns: dict[str, str]) -> _Content:
+    table, rate, unit = _table_of(source)
+    if (other := None if columns else turned(table)) is not None:
+        found = _long(source, other.table, other.columns)
+        return found._replace(unit=other.unit, notes=[*other.notes, *found.notes])
+    pairs = _wide_pairs(list(table.columns))
+    found = _wide(source, table, pairs) if pairs and not columns else _long(source, table, columns)
+    return found._replace(rate=found.rate or rate, unit=found.unit or unit)
+
+
+def _table_of(source: _Source) -> tuple[pd.DataFrame, float | None, str]:
+    """A table of text, and the frame rate and unit in the comments before it. Its index counts lines."""
     content = source.content
     size = content.stat().st_size if isinstance(content, Path) else len(content)
     if size > LARGEST_TABLE:
@@ -476,6 +546,10 @@ def _read_table(source: _Source, columns: dict[str, str]) -> _Content:
         raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise source.error(f" is not UTF-8 text (byte {error.start}): save the table as UTF-8.") from None
+    comments = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), _lines(raw)))
+    names, rate, unit = comments_of(comments)
+    if names:
+        raw = b" ".join(name.encode() for name in names) + b"\n" + _without_lines(raw, len(comments))
     head = next((line for line in _lines(raw) if line.strip()), "")
     separator = max(("\t", ";", ","), key=head.count) if any(s in head for s in "\t;,") else r"\s+"
     if head.count(separator) > MOST_COLUMNS:
@@ -497,8 +571,12 @@ def _read_table(source: _Source, columns: dict[str, str]) -> _Content:
     table.columns = pd.Index([str(name).strip() for name in table.columns])
     if table.empty:
         raise source.error(" has a header but no rows: pass a table of tracks.")
-    pairs = _wide_pairs(list(table.columns))
-    return _wide(source, table, pairs) if pairs and not columns else _long(source, table, columns)
+    table.index += len(comments) + 1 if names else 2
+    return table, rate, unit
+
+
+def _without_lines(raw: bytes, count: int) -> bytes:
+    return raw.split(b"\n", count)[-1]
 
 
 def _lines(raw: bytes) -> io.TextIOWrapper:
@@ -536,20 +614,26 @@ def _long(source: _Source, table: pd.DataFrame, columns: dict[str, str]) -> _Con
     """A table with a row for every individual and frame."""
     names = _column_names(source, list(table.columns), columns)
     notes = [f"{ours} is the column {theirs!r}." for ours, theirs in names.items() if ours != theirs.lower()]
-    place = np.stack([_numbers(source, table[names[axis]]) for axis in ("x", "y")], axis=-1)
-    rate = None
+    if "visible" in table:  # Movebank: what its owners have marked as an outlier
+        table = table[table["visible"].str.lower() != "false"]
+    notes += _doubts_about(table, names) if not columns else []
+    place, unit = _places(source, table, names, notes)
+    who, rate = table[names["id"]].astype(str).str.strip().to_numpy(), None
     if "frame" in names:
         moment = _numbers(source, table[names["frame"]], whole=True, needed=True)
         if "time" in names:
             rate = _rate_of_frames(moment, table[names["time"]], notes)
     else:
-        time = _numbers(source, table[names["time"]], needed=True)
-        rate = _rate_from(time)
+        time = _numbers(source, seconds_of(table[names["time"]]), needed=True)
+        moment, rate, doubts = frames_of(time, who, names["time"])
         if rate is None:
             raise source.error(f": all rows have the same {names['time']}: tracks need several frames.")
-        moment = np.round(time * rate)
-        notes.append(f"Frames are the times {names['time']!r} at {rate:.6g} a second.")
-    who = table[names["id"]].str.strip().to_numpy()
+        notes += doubts
+        first = ~pd.DataFrame({"trial": table[names["trial"]] if "trial" in names else "0", "who": who, "at": moment},
+                              index=table.index).duplicated().to_numpy()  # fmt: skip
+        if not first.all():
+            notes.append(f"{int((~first).sum()):,} rows fall into a frame that another one has, and are left out.")
+        table, who, moment, place = table[first], who[first], moment[first], place[first]
     trial = table[names["trial"]].str.strip().to_numpy() if "trial" in names else np.full(len(table), "0")
     which, names_of_trials = pd.factorize(trial)
     if len(names_of_trials) > MOST_TRIALS:
@@ -562,7 +646,41 @@ def _long(source: _Source, table: pd.DataFrame, columns: dict[str, str]) -> _Con
     if set(steps) != {1}:
         every = ", ".join(str(step) for step in sorted(set(steps)))
         notes.append(f"The file has every {every}. frame number only; --rate counts the frames that are there.")
-    return _Content(list(trials), rate, "", notes)
+    return _Content(list(trials), rate, unit, notes)
+
+
+def _places(source: _Source, table: pd.DataFrame, names: dict[str, str], notes: list[str]) -> tuple[np.ndarray, str]:
+    """Positions (N, 2) in a plane, and their unit where it is known."""
+    east, north = (_numbers(source, table[names[axis]]) for axis in ("x", "y"))
+    if all(_plain(names[axis]) in ON_EARTH[axis] for axis in ("x", "y")):
+        try:
+            place, note = projected(east, north)
+        except ValueError as error:
+            raise source.error(f": {error}.") from None
+        notes.append(note)
+        return place, "m"
+    absent = (east == ABSENT) & (north == ABSENT)
+    if absent.sum() > 1:
+        notes.append(f"{int(absent.sum()):,} rows have x = y = {ABSENT:g}: these positions count as missing.")
+        east, north = (np.where(absent, np.nan, values) for values in (east, north))
+    return np.stack([east, north], axis=-1), ""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _doubts_about(table: pd.DataFrame, names: dict[str, str]) -> list[str]:
+    """What may have been guessed wrongly: other columns that could be the identity, and a third dimension."""
+    others = [name for name in table.columns if name not in names.values() and WHO.search(_plain(name))
+              and "frame" not in _plain(name) and 1 < table[name].nunique() < len(table) / 2]  # fmt: skip
+    notes = []
+    if others:
+        notes.append(f"{', '.join(map(repr, others))} may be the identity as well: --columns id={others[-1]} takes it.")
+    z = next((name for name in table.columns if _plain(name) in ("z", "posz", "positionz")), None)
+    if z is not None and table[z].nunique() > 1:
+        notes.append(f"The column {z!r} is left out: tracks are in a plane.")
+    return notes
 
 
 def _rate_of_frames(moment: np.ndarray, time: pd.Series, notes: list[str]) -> float | None:
@@ -588,9 +706,10 @@ def _column_names(source: _Source, header: list[str], columns: dict[str, str]) -
             raise TrackError(f"columns have {ours!r}: use {', '.join(ALIASES)}.")
         if theirs not in header:
             raise source.error(f" has no column {theirs!r}: it has {_quoted(', '.join(header))}.")
-    known = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in reversed(header)}
+    known = {_plain(name): name for name in reversed(header)}
     names = dict(columns)
-    for ours, aliases in ALIASES.items():
+    on_earth = not {"x", "y"} & {*known, *columns} and all(set(known) & set(ON_EARTH[axis]) for axis in "xy")
+    for ours, aliases in {**ALIASES, **(ON_EARTH if on_earth else {})}.items():
         name = next((known[alias] for alias in aliases if alias in known and known[alias] not in names.values()), None)
         if ours not in names and name is not None:
             names[ours] = name
@@ -605,13 +724,13 @@ def _column_names(source: _Source, header: list[str], columns: dict[str, str]) -
 def _numbers(source: _Source, cells: pd.Series, whole: bool = False, needed: bool = False) -> np.ndarray:
     """A column as numbers; what is neither a number nor missing is an error with its line."""
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-    empty = cells.str.strip().str.lower().isin(MISSING).to_numpy()
+    empty = (cells.isna() | cells.astype(str).str.strip().str.lower().isin(MISSING)).to_numpy()
     wrong = np.isnan(values) & (~empty | needed)
     if whole:
         wrong |= np.isfinite(values) & (values != np.round(values)) | (np.abs(values) > 2**53)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise source.error(f", line {row + 2}: {cells.name} is {_quoted(cells.iloc[row])}, not a "
+        raise source.error(f", line {cells.index[row]}: {cells.name} is {_quoted(cells.iloc[row])}, not a "
                            f"{'whole ' if whole else ''}number ({int(wrong.sum())} such rows).")  # fmt: skip
     return values
 

@@ -13,7 +13,7 @@ model, so that what a gate adds is a gain over them.
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,6 @@ from .forces import Seen
 from .gating import COLLISION, PRECISION, WEAK, gating_problem
 from .situations import Situations
 
-Acts = Literal["by sample", "by mean"]
 ALONE, SUM, MIXTURE = "own motion", "constant sum", "constant mixture"
 SOFT_SUM, SOFT_MIXTURE = "softmax gate, sum", "softmax gate, mixture"
 GATED_SUM, GATED = "gating problem, sum", "gating problem, mixture"

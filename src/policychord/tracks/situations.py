@@ -23,10 +23,11 @@ WALLS = (2, 6, 20)  # powers of the share of the way to the wall
 # Each frees how one force depends on distance, with constant weights: that is the force's shape and no re-weighting.
 SHAPES = {
     "separation from close ones": "separation", "separation from near ones": "separation",
-    "separation by direction": "separation", "separation from the nearest": "separation",
+    "separation by direction": "separation", "separation by direction and distance": "separation",
+    "separation half a step later": "separation", "separation from the nearest": "separation",
     "the same by distance": "separation", "the same by distance squared": "separation",
-    "alignment with near ones": "alignment", "cohesion by distance": "cohesion", "cohesion by direction": "cohesion",
-    "cohesion by place": "cohesion",
+    "alignment with near ones": "alignment", "alignment by angle": "alignment",
+    "cohesion by distance": "cohesion", "cohesion by direction": "cohesion", "cohesion by place": "cohesion",
 }  # fmt: skip
 NEAR = 1.5  # separation radii over which neighbours count for the local density
 PAIRS_AT_ONCE = 1_000_000
@@ -71,6 +72,9 @@ def situations_of(motion: Motion, given: Decisions, arena: tuple[float, ...] = (
         if name in TOWARDS:  # without the own heading, which would be a drag that a gate could use
             force[:, column, 0] += (force[:, column] != 0).any(axis=1)
     shape |= _profiles(feature, shape)
+    if "alignment" in social:  # a turn by the angle to the others' heading, as in Vicsek's model
+        ahead, left = force[:, social.index("alignment")].T
+        shape["alignment by angle"][:, 1] = np.arctan2(left, ahead)
     used = [name for name in SHAPES if SHAPES[name] in social]
     shapes = np.stack([shape[name] for name in used] or [np.zeros((given.size, 2))], axis=1)[:, : len(used)]
     return Situations(social, tuple(used), own_terms, tuple(names), given.change, force, shapes,
@@ -147,6 +151,7 @@ def _company(motion: Motion, given: Decisions) -> tuple[np.ndarray, dict[str, np
             features = np.log(np.maximum(distance.min(axis=-1), 1e-9 * radius)), np.log1p(close.sum(axis=-1)), middle
         answer[:, rows] = [feature[at] for feature in features]
         near = close / np.maximum(close.sum(axis=-1, keepdims=True), 1e-12)
+        later = place + 0.5 * given.layout.every * velocity
         apart = np.exp(-0.5 * (distance / (0.5 * radius)) ** 2)
         mean = np.nansum(np.where(pair[..., None], offset, 0.0), axis=2) / np.maximum(count - 1, 1)[..., None]
         within = np.where(distance < radius, close, 0.0)
@@ -157,12 +162,21 @@ def _company(motion: Motion, given: Decisions) -> tuple[np.ndarray, dict[str, np
                 toward, distance.argmin(axis=-1)[..., None, None], axis=2)[:, :, 0],
             "alignment with near ones": np.einsum("tij,tjk->tik", near, heading),
             "separation by direction": -_direction(np.einsum("tij,tijk->tik", within, toward)),
+            "separation half a step later": _separation_later(later, pair, radius),
             "cohesion by direction": _direction(mean),
             "cohesion by distance": mean / (RATIOS[1] * radius),
         }  # fmt: skip
         for name, vector in vectors.items():
             shapes[name][rows] = turned(given.velocity[rows], np.clip(vector[at], -5.0, 5.0))
     return np.where(np.isfinite(answer), answer, np.nan), shapes
+
+
+def _separation_later(place: np.ndarray, pair: np.ndarray, radius: float) -> np.ndarray:
+    """The direction away from those who will be near if all go straight on."""
+    offset = place[:, None] - place[:, :, None]
+    distance = np.where(pair, np.linalg.norm(offset, axis=-1), np.inf)
+    toward = np.where(pair[..., None], offset / np.maximum(distance, 1e-9 * radius)[..., None], 0.0)
+    return -_direction(np.einsum("tij,tijk->tik", np.clip(1 - distance / radius, 0.0, None), toward))
 
 
 def _direction(vector: np.ndarray) -> np.ndarray:
@@ -172,7 +186,8 @@ def _direction(vector: np.ndarray) -> np.ndarray:
 def _profiles(feature: np.ndarray, shape: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Directions times powers of distance, which is the first feature, and of the place in the group, the third."""
     distance, place, nearest = feature[:, :1], feature[:, 2:3], shape["separation from the nearest"]
-    return {"the same by distance": distance * nearest, "the same by distance squared": distance**2 * nearest,
+    return {"separation by direction and distance": distance * shape["separation by direction"],
+            "the same by distance": distance * nearest, "the same by distance squared": distance**2 * nearest,
             "cohesion by place": place * shape["cohesion by direction"]}  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """Do these animals re-weight their social forces? Models on held-out decisions, surrogates, power, and a sentence.
 
 A verdict has four steps. Each may settle it.
-1. Constant weights and gates are estimated and compared on held-out decisions; all share one baseline of own motion.
-2. The gate with the largest gain over its reference is judged, in the way of acting (by sum or by sample) that explains
-   more.
-3. If its gain is more than two and a half times its error, it must also be larger than in every surrogate without
-   company, and in all draws from the constant weights. Both are compared by the gain in ln p of all decisions.
+1. Constant weights and softmax gates, by sum and by sample, are compared on held-out decisions; all share one baseline
+   of own motion. If company explains nothing beyond it, there is nothing to re-weight.
+2. Gating problems and hidden states join them, and the gate with the largest gain over the best constant weights is
+   judged.
+3. If its gain exceeds the quantile of Student's t over the blocks, it must also be larger than in every surrogate
+   without company, and in all draws from the constant weights. Both are compared by the gain in ln p of all decisions.
 4. If there is no gain, the power says how large a switch these data would have shown.
 """
 
@@ -22,7 +23,6 @@ from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
 from .decisions import Decisions, rows_of
 from .explained import Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
-from .forces import ForceSettings
 from .hidden import REST, STATES, Hidden, find_hidden
 from .motion import Motion
 from .nested import Found, at, estimator, search
@@ -39,6 +39,7 @@ from .rivals import (
     names_of,
     units_of,
 )  # fmt: skip
+from .settings import SURROGATES, ForceSettings
 from .situations import RESTING, Situations, situations_of
 from .surrogates import drawn, exchanged, rotated
 
@@ -46,13 +47,14 @@ WAYS: dict[str, tuple[str, str, str]] = {
     "by sum": (SUM, SOFT_SUM, GATED_SUM),
     "by sample": (MIXTURE, SOFT_MIXTURE, GATED),
 }
-SURROGATES = 19  # of each kind: to be larger than all of them has a chance of 1 in 20
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
-FEW, CLEAR = 6, 8.0  # after so many, a gain so many standard deviations above their mean needs no more
-BEST_OF_SEVERAL = 2.5  # errors: about the quantile 1 - .05/3 of Student's t over 20 blocks
+FEW, CLEAR = 6, 5.0  # after so many, a gain so many standard deviations above their mean needs no more
+LEAST_ERRORS = 1.73  # the quantile .95 of Student's t over 20 blocks; the ranks know that a gate was the best of some
 LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
 LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
 TEMPERATURES = (10.0, 3.0, 1.0, 0.3)  # at which a gating problem is tried
+PLAIN_GAIN = 3.0  # of the forces where one search begins
+COLD, COOL = 0.2, 0.5  # at which its two searches begin: near constant weights' estimates, and at plain forces
 LEAST_GAIN = 2.0  # nats at one of them from which its other numbers are estimated too
 SUSPECT = 0.1  # share of suspicious frames from which there is no verdict
 
@@ -71,7 +73,7 @@ class Verdict(NamedTuple):
     @property
     def model(self) -> Found:
         """The estimates that the verdict is about: the gate's if weights change, else those of constant weights."""
-        name = self.judged.gate if self.judged.call == "re-weighting" else WAYS[self.judged.acts][0]
+        name = self.judged.gate if self.judged.call == "re-weighting" else self.judged.constant
         return self.found[name if name in self.found else WAYS[self.judged.acts][0]]
 
     @property
@@ -96,29 +98,32 @@ def judge(
     data, fold = Data(units, np.zeros(given.size, int), given.block), folds_of(given.block)
     first = [found[name] for name in (ALONE, SUM, MIXTURE, SOFT_SUM, SOFT_MIXTURE)]
     comparison = compare([estimator(each) for each in first], data, fold=fold)
-    acts = _way(comparison, first)
-    constant, soft, gated = WAYS[acts]
-    report(progress, "hidden states and gating problems", 1, 3)
-    more, hidden = _hidden(found[constant], names, given)
-    if problem := _gating_problem(found, names, units, constant, gated):
-        found[gated] = problem
-        more.append(estimator(problem))
-    if more:
-        comparison = _joined(comparison, compare(more, data, fold=fold))
-    gates = [name for name in (soft, gated, STATES) if name in comparison.names]
+    acts, constant = _way(comparison), _best(comparison, (SUM, MIXTURE))
+    company, hidden = comparison.difference(constant, ALONE), None
+    if _more_than(company, LEAST_FORCE):
+        report(progress, "hidden states and gating problems", 1, 3)
+        more, hidden = _hidden(found[WAYS[acts][0]], names, given)
+        for gated in (GATED, GATED_SUM):
+            if problem := _gating_problem(found, names, units, gated):
+                found[gated] = problem
+                more.append(estimator(problem))
+        if more:
+            comparison = _joined(comparison, compare(more, data, fold=fold))
+    gates = [name for name in (SOFT_SUM, SOFT_MIXTURE, GATED, GATED_SUM, STATES) if name in comparison.names]
     gate = max(gates, key=lambda name: comparison.difference(name, _reference(comparison, name, constant)).mean)
+    acts = next((way for way, some in WAYS.items() if gate in some), acts)
     against = _reference(comparison, gate, constant)
-    gain, company = comparison.difference(gate, against), comparison.difference(constant, ALONE)
+    gain = comparison.difference(gate, against)
     moved = _moved(found, names, gate, hidden)
-    features = what_moves(found[soft], names, given.block) if gate == soft else ()
+    features = what_moves(found[gate], names, given.block) if gate in (SOFT_SUM, SOFT_MIXTURE) else ()
     rank = None
-    if _established(gain) and moved >= LEAST_MOVEMENT and surrogates:
+    if _more_than(company, LEAST_FORCE) and _more_than(gain, LEAST_ERRORS) and moved >= LEAST_MOVEMENT and surrogates:
         report(progress, "surrogates", 2, 3)
         make = _surrogate_of(motion, given, settings, arena, units, situations, seed)
-        rank = _rank(_gain_of(found, names, given, gate, constant, hidden), make, found[constant], names, arena,
+        rank = _rank(_gain_of(found, names, given, gate, WAYS[acts][0]), make, found[constant], names, arena,
                      surrogates, seed)  # fmt: skip
     power = power_of(found[SUM], situations)
-    enough = given.size >= FEWEST * size(found[soft].model.parameters)
+    enough = given.size >= FEWEST * size(found[WAYS[acts][1]].model.parameters)
     call = call_of(gain, company, moved, rank, power, suspicious, enough)
     judged = Judged(call, acts, gate, against, gain, company, moved, features, rank, power, suspicious, resting, enough)
     return Verdict(judged, comparison, situations, given, found, hidden, arena)
@@ -130,9 +135,8 @@ def _reference(comparison: Comparison, gate: str, constant: str) -> str:
     return REST if rest else constant
 
 
-def _established(gain: Difference) -> bool:
-    """A gate was chosen among several: its gain must be larger than what is asked of one."""
-    return bool(gain.mean > BEST_OF_SEVERAL * gain.error)
+def _more_than(difference: Difference, errors: float) -> bool:
+    return bool(difference.mean > errors * difference.error)
 
 
 def call_of(
@@ -145,10 +149,10 @@ def call_of(
         return "withheld"
     if not enough:
         return "cannot tell"
-    if _established(gain) and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
-        return "re-weighting"
-    if company.mean <= LEAST_FORCE * company.error:
+    if not _more_than(company, LEAST_FORCE):
         return "no social force"
+    if _more_than(gain, LEAST_ERRORS) and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
+        return "re-weighting"
     return "constant weights" if np.median(list(power.values())) <= LARGEST_SWITCH else "cannot tell"
 
 
@@ -175,10 +179,14 @@ def _estimates(names: Names, units: dict[str, np.ndarray]) -> dict[str, Found]:
     return found
 
 
-def _way(comparison: Comparison, found: list[Found]) -> str:
+def _best(comparison: Comparison, names: tuple[str, ...]) -> str:
+    return max(names, key=lambda name: comparison.score(name).held_out)
+
+
+def _way(comparison: Comparison) -> str:
     """The way of acting with the best model."""
-    best = {way: max(comparison.score(name).held_out for name in some[:2]) for way, some in WAYS.items()}
-    return max(best, key=lambda way: best[way])
+    best = _best(comparison, (SUM, SOFT_SUM, MIXTURE, SOFT_MIXTURE))
+    return next(way for way, some in WAYS.items() if best in some)
 
 
 def _joined(one: Comparison, other: Comparison) -> Comparison:
@@ -195,15 +203,24 @@ def _hidden(constant: Found, names: Names, given: Decisions) -> tuple[list[Any],
     return [states.estimator, rest.estimator], states
 
 
-def _gating_problem(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], constant: str, gate: str
-) -> Found | None:
-    """The gating problem's estimates, if at some temperature it explains as much as constant weights do."""
-    model = models_of(names)[gate]
-    height, eps = _best_temperature(model, found[MIXTURE], units)
-    if height < found[constant].log_likelihood + LEAST_GAIN:
+def _gating_problem(found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], gate: str) -> Found | None:
+    """The gating problem's estimates, if at some temperature it explains more than the constant weights inside it.
+
+    Constant weights may explain one force at a time as two ways of moving, so searches begin where these say nothing.
+    """
+    model, first = models_of(names)[gate], _mixture_from(found[ALONE], names, units)
+    theta = first.theta
+    if _best_temperature(model, first, units)[0] < first.log_likelihood + LEAST_GAIN:
         return None
-    return search(model, units, [at(model, {**found[MIXTURE].theta, "eps": np.array(eps)})], near=0.05)
+    plain = {name: theta[name] for name in theta if name not in ("social", "odds", "gain", "burst own")}
+    gain = np.full(len(names.social), PLAIN_GAIN)
+    starts = [at(model, {**theta, "eps": np.array(COLD)}), at(model, {**plain, "gain": gain, "eps": np.array(COOL)})]
+    return search(model, units, starts, near=0.05)
+
+
+def _mixture_from(alone: Found, names: Names, units: dict[str, np.ndarray]) -> Found:
+    model = models_of(names)[MIXTURE]
+    return search(model, units, [at(model, alone.theta)], near=0.05)
 
 
 def _best_temperature(model: Model, mixture: Found, units: dict[str, np.ndarray]) -> tuple[float, float]:
@@ -237,44 +254,28 @@ def _kept(units: dict[str, np.ndarray], given: Decisions) -> dict[str, np.ndarra
 
 
 def _gain_of(
-    found: Mapping[str, Found], names: Names, given: Decisions, gate: str, constant: str, hidden: Hidden | None
+    found: Mapping[str, Found], names: Names, given: Decisions, gate: str, constant: str
 ) -> Callable[..., float]:
     """The gain of a gate over constant weights on all decisions of some units; of the real ones without them."""
 
-    def gain(units: dict[str, np.ndarray] | None, start: str = ALONE) -> float:
+    models = models_of(names)
+
+    def again(name: str, theta: Mapping[str, np.ndarray], units: dict[str, np.ndarray]) -> Found:
+        return search(models[name], units, [at(models[name], theta)], near=0.05)
+
+    def gain(units: dict[str, np.ndarray] | None, start: str = ALONE, worth: float = 0.0) -> float:
         if gate in (GATED, GATED_SUM):
-            seen = found[MIXTURE].given.data if units is None else units
-            mixture = found[MIXTURE] if units is None else _constant_on(found, names, units, MIXTURE, start)
-            return _best_temperature(models_of(names)[gate], mixture, seen)[0] - mixture.log_likelihood
-        if units is None:
-            base, other = found[constant], found.get(gate)
-        else:
-            base, other = _pair(found, names, units, gate, constant, start)
-        if other is not None:
-            return other.log_likelihood - base.log_likelihood
-        return find_hidden(base, names, given.trial, given.frame, True).gain
+            first = _mixture_from(found[ALONE], names, found[MIXTURE].given.data if units is None else units)
+            return _best_temperature(models[gate], first, dict(first.given.data))[0] - first.log_likelihood
+        base = found[constant] if units is None else again(constant, found[start].theta, units)
+        if gate == STATES:
+            return find_hidden(base, names, given.trial, given.frame, True).gain
+        other = found[gate] if units is None else again(gate, base.theta, units)
+        if units is not None and other.log_likelihood - base.log_likelihood >= worth:
+            base = max(base, again(constant, other.theta, units), key=lambda each: each.log_posterior)
+        return other.log_likelihood - base.log_likelihood
 
     return gain
-
-
-def _constant_on(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], constant: str, start: str
-) -> Found:
-    model = models_of(names)[constant]
-    return search(model, units, [at(model, found[start].theta)], 0.05)
-
-
-def _pair(
-    found: Mapping[str, Found], names: Names, units: dict[str, np.ndarray], gate: str, constant: str, start: str
-) -> tuple[Found, Found | None]:
-    """Constant weights and the gate on other changes, or in other company, from estimates of the real ones."""
-    models, near = models_of(names), 0.05
-    base = _constant_on(found, names, units, constant, start)
-    if gate not in models:
-        return base, None
-    other = search(models[gate], units, [at(models[gate], base.theta)], near)
-    again = search(models[constant], units, [at(models[constant], other.theta)], near)
-    return (again if again.log_posterior > base.log_posterior else base), other
 
 
 def _rank(
@@ -284,9 +285,9 @@ def _rank(
     """The real gain among others, until one of them is as large: the verdict is settled then."""
     real, others, constants = gain(None), list[float](), list[float]()
     for number in range(count):
-        others.append(gain(surrogate(number)))
+        others.append(gain(surrogate(number), worth=real))
         if others[-1] < real:
-            constants.append(gain(drawn(constant, names, seed + number), constant.model.name))
+            constants.append(gain(drawn(constant, names, seed + number), constant.model.name, real))
         so_far = np.array([*others, *constants])
         if so_far.max() >= real:
             break

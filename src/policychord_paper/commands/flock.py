@@ -1,24 +1,24 @@
 """`policychord flock`: one experiment with a flock, the paper's or your own."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import box
 from rich.table import Table
 
-from policychord.cli import Json, counted, emit, merge_settings, options, watching
+from policychord.cli import Json, counted, emit, options, watching
+from policychord.worlds.flock import ABLATIONS, SCENARIOS, FlockSettings
+from policychord.worlds.flock import scenario as settings_of
 
-from .app import Setting, app, offer, with_settings
+from .app import app
 
 if TYPE_CHECKING:
-    from policychord.worlds.flock import FlockSettings
+    Scenario = Ablation = str
+else:
+    Scenario, Ablation = Literal[tuple(SCENARIOS)], Literal[tuple(ABLATIONS)]
 
-FLOCK, COMPARISON = "Flock", "For comparison"
-
-
-Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
-Ablation = Literal["fixed-weights", "no-collision-term"]
+COMPARISON = "For comparison"
 
 
 @app.command(
@@ -31,27 +31,25 @@ Ablation = Literal["fixed-weights", "no-collision-term"]
         "policychord flock polarization --ablation fixed-weights --json",
     ),
 )
-@with_settings(
-    offer(FLOCK, "boids", int, "Number of boids.", "N", "40; milling 60"),
-    offer(FLOCK, "steps", int, "Time steps of 0.05 s.", "N", "440 to 1560, by scenario"),
-    offer(FLOCK, "leaders", int, "How many of the boids know the goal.", "N", "0, 4 or 6, by scenario"),
-    offer(FLOCK, "start_size", float, "Half width of the square, or radius of the ring, in which boids start (m).",
-          "METRES", "2.5; milling 5, vicsek 1.5"),
-    offer(COMPARISON, "update", Literal["synchronous", "sequential"],
-          "synchronous: all boids move at once; sequential: one after another.", "HOW",
-          "synchronous; sequential for the last three scenarios"),
-    offer(COMPARISON, "form", Literal["released", "original"],
-          "Followers of the last three scenarios: released (as in the paper's scripts) or original (as in their own "
-          "articles).", "WHOSE", "released"),
-    Setting("seeds", int, options.seeds("8")),
-    Setting("seed", int, options.seed()),
-    Setting("eps", float, options.eps("0.5")),
+@options.with_settings(
+    file="a flock",
+    given=[
+        *options.offer(FlockSettings, {
+            "boids": options.Shown("N", "40; milling 60"), "steps": options.Shown("N", "440 to 1560, by scenario"),
+            "leaders": options.Shown("N", "0, 4 or 6, by scenario"),
+            "start_size": options.Shown("METRES", "2.5; milling 5, vicsek 1.5"),
+        }, "Flock"),
+        *options.offer(FlockSettings, {
+            "update": options.Shown("HOW", "synchronous; sequential for the last three scenarios"), "form": "WHOSE",
+        }, COMPARISON),
+        *options.offer(FlockSettings, {"seeds": "N", "seed": "N", "eps": "NUMBER"}),
+    ],
 )  # fmt: skip
 def _flock_command(
     scenario: Annotated[
         Scenario, typer.Argument(metavar="SCENARIO", help="Which of these.", show_choices=False)
     ],
-    flags: dict[str, tuple[str, Any]],
+    given: options.Given,
     ablation: Annotated[
         Ablation | None,
         options.option(
@@ -59,7 +57,6 @@ def _flock_command(
             "WHAT", rich_help_panel=COMPARISON,
         ),
     ] = None,
-    settings: Annotated[Path | None, options.settings("flock")] = None,
     out: Annotated[Path | None, options.out("out/flock-SCENARIO")] = None,
     animation: Annotated[bool, options.animation("the first seed")] = False,
     json: Json = False,
@@ -78,12 +75,10 @@ def _flock_command(
     Options change any of these numbers, and --settings everything else.
     """
     from policychord.runs import keep_programs
-    from policychord.worlds.flock import FlockSettings
-    from policychord.worlds.flock import scenario as settings_of
 
     from ..flock import scenario as run
 
-    chosen = merge_settings(lambda changes: settings_of(scenario, ablation, **changes), FlockSettings, flags, settings)
+    chosen = options.settle(given, lambda changes: settings_of(scenario, ablation, **changes))
     out = Path("out") / f"flock-{scenario}" if out is None else out
     keep_programs()
     with watching() as watch:
@@ -107,9 +102,7 @@ def _flock_command(
     )
 
 
-def _table(
-    name: str, ablation: str | None, settings: "FlockSettings", summary: dict[str, tuple[float, float]]
-) -> Table:
+def _table(name: str, ablation: str | None, settings: FlockSettings, summary: dict[str, tuple[float, float]]) -> Table:
     what = f"{name}, {ablation}" if ablation else name
     title = f"{what}: {settings.boids} boids, {settings.steps} steps, eps {settings.eps:g}, "
     table = Table(title=title + counted(settings.seeds, "seed"), title_justify="left", box=box.SIMPLE_HEAD)

@@ -1,29 +1,23 @@
 """`policychord quadrotor`: fly a pair of controllers, composed, against its baseline."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
-from policychord.cli import Json, counted, emit, merge_settings, options, watching
+from policychord.cli import Json, counted, emit, options, watching
+from policychord.worlds.quadrotor import Experiment, QuadrotorSettings, own_settings
 
-from .app import Setting, app, offer, with_settings
+from .app import app
 
 if TYPE_CHECKING:
-    from policychord.worlds.quadrotor import QuadrotorSettings
-
     from ..quadrotor.measures import CostComparison
 
-COMPOSITION, WORLD = "How they are composed", "The world"
 SEEDS = 200
 FEW = 10  # episodes below which resampling them says nothing: the interval of two flights is a point
 AHEAD = "--horizon cost-to-go --eps 0.5 --margin 0.04"
-
-
-# The values that settings know stand here too, because settings load what a help page does not need.
-Experiment = Literal["pd", "lqr"]
 
 
 @app.command(
@@ -36,34 +30,24 @@ Experiment = Literal["pd", "lqr"]
         "policychord quadrotor lqr --impulse 2 --seeds 50 --animation",
     ),
 )
-@with_settings(
-    offer(COMPOSITION, "composition.gate", Literal["equilibrium", "flow", "circuit", "one-step", "prior", "cheapest"],
-          "Where the weights come from: equilibrium (the optimal ones), flow or circuit (the paper's dynamics, from "
-          "the last decision on), one-step (as its scripts compute them), prior (always 50/50) or cheapest (the "
-          "primitive with the lowest expected cost).", "GATE", "equilibrium"),
-    offer(COMPOSITION, "composition.horizon", Literal["one-step", "cost-to-go"],
-          "What an action is judged by: one-step (the cost of the next state, as in the paper) or cost-to-go (of all "
-          "that follow).", "HORIZON", "one-step"),
-    offer(COMPOSITION, "composition.selection", Literal["sample", "mean", "mode", "dither"],
-          "The action taken: mean of the mixture, mode (the most probable), sample (drawn, as in the paper) or "
-          "dither (one controller at a time, in turns that match the weights).", "ACTION", "mean"),
-    offer(COMPOSITION, "composition.margin", float,
-          "How far the grid of thrusts reaches past what the motors can do, so that it cuts no controller short.",
-          "NEWTON", "0"),
-    offer(WORLD, "path", Literal["lemniscate", "circle", "square", "hover"],
-          "The path to follow: lemniscate (a figure of eight), circle, square or hover.", "PATH", "lemniscate"),
-    offer(WORLD, "disturbance", Literal["centre", "stale-point"],
-          "Where random forces act: centre (of mass), or stale-point (where the drone was when the step began, as in "
-          "the paper's simulator; this also turns the drone).", "WHERE", "centre"),
-    offer(WORLD, "impulse", float, "lqr: force of the push, for one decision.", "NEWTON", "1"),
-    Setting("seeds", int, options.seeds(str(SEEDS), "Episodes, each with random forces of its own.")),
-    Setting("seed", int, options.seed()),
-    Setting("composition.eps", float, options.eps("0.05")),
+@options.with_settings(
+    file="a flight",
+    given=[
+        *options.offer(QuadrotorSettings, {
+            "composition.gate": "GATE", "composition.horizon": "HORIZON",
+            "composition.selection": options.Shown("ACTION", "mean"), "composition.margin": "NEWTON",
+        }, "How they are composed"),
+        *options.offer(QuadrotorSettings, {
+            "path": "PATH", "disturbance": options.Shown("WHERE", "centre"), "impulse": "NEWTON",
+        }, "The world"),
+        *options.offer(QuadrotorSettings, {
+            "seeds": options.Shown("N", str(SEEDS)), "seed": "N", "composition.eps": "NUMBER",
+        }),
+    ],
 )  # fmt: skip
 def _quadrotor_command(
     experiment: Annotated[Experiment, typer.Argument(metavar="PAIR", help="Which pair of controllers.")],
-    flags: dict[str, tuple[str, Any]],
-    settings: Annotated[Path | None, options.settings("quadrotor")] = None,
+    given: options.Given,
     out: Annotated[Path | None, options.out("out/quadrotor-PAIR")] = None,
     animation: Annotated[bool, options.animation("the first episode")] = False,
     json: Json = False,
@@ -78,12 +62,10 @@ def _quadrotor_command(
     A flight of 6 s costs what it strays from the path and what its motors do.
     """
     from policychord.runs import keep_programs
-    from policychord.worlds.quadrotor import QuadrotorSettings
 
     from ..quadrotor import scenario as run
 
-    options.require_eps(flags["--eps"][1])
-    chosen = merge_settings(_build, QuadrotorSettings, flags, settings)
+    chosen = options.settle(given, _build)
     pushed = experiment == "lqr" or "impulse" not in chosen.model_fields_set
     options.require(pushed, "--impulse", f"{chosen.impulse:g}", "only the lqr pair is pushed; with pd leave it out")
     out = Path("out") / f"quadrotor-{experiment}" if out is None else out
@@ -111,9 +93,7 @@ def _quadrotor_command(
     )
 
 
-def _build(changes: dict[str, Any]) -> "QuadrotorSettings":
-    from policychord.worlds.quadrotor import own_settings
-
+def _build(changes: dict[str, Any]) -> QuadrotorSettings:
     return own_settings(**{"seeds": SEEDS, **changes})
 
 
@@ -130,7 +110,7 @@ def _machine(row: "CostComparison", seeds: int) -> dict[str, Any]:
     }
 
 
-def _table(experiment: Experiment, settings: "QuadrotorSettings", rows: "list[CostComparison]") -> Table:
+def _table(experiment: Experiment, settings: QuadrotorSettings, rows: "list[CostComparison]") -> Table:
     how = settings.composition
     cost = "cost of one step" if how.horizon == "one-step" else how.horizon
     title = (
@@ -158,7 +138,7 @@ def _interval(comparison: "CostComparison") -> str:
     return f"{comparison.against.low:+.2f}, {comparison.against.high:+.2f}"
 
 
-def _in_words(settings: "QuadrotorSettings", rows: "list[CostComparison]", fixed: "CostComparison") -> list[str]:
+def _in_words(settings: QuadrotorSettings, rows: "list[CostComparison]", fixed: "CostComparison") -> list[str]:
     """Whether composing was worth it, and what the likely reason is if it was not."""
     if settings.seeds < FEW:
         return [f"{counted(settings.seeds, 'episode')}: too few to compare by; --seeds {FEW} is the least."]
@@ -185,7 +165,7 @@ def _in_words(settings: "QuadrotorSettings", rows: "list[CostComparison]", fixed
     return [words]
 
 
-def _next(experiment: Experiment, settings: "QuadrotorSettings", out: Path) -> str:
+def _next(experiment: Experiment, settings: QuadrotorSettings, out: Path) -> str:
     if settings.composition.horizon == "one-step":
         return f"Next: let it look ahead\n  policychord quadrotor {experiment} {AHEAD}"
     return (

@@ -1,25 +1,22 @@
 """`policychord reproduce`: the paper's claims, measured."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from policychord.cli import Json, aside, emit, options, resumable
+from policychord.cli import Json, accumulating, aside, emit, options, resumable, watching
 
 from .. import STUDIES
 from .app import app
 
 if TYPE_CHECKING:
     from ..claim import JudgedClaim
-    from ..reproduce import Chosen, Watcher
+    from ..reproduce import Chosen
     from ..study import Choices, Report, Study
 
     StudyName = str
@@ -53,8 +50,8 @@ def _reproduce_command(
     seed: Annotated[
         int, typer.Option(help="Seed of all random draws: the same seed, the same result.", metavar="N", min=0)
     ] = 0,
-    workers: Annotated[
-        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--workers", min=1)
+    jobs: Annotated[
+        int | None, options.option("Processes that work side by side.", "N", "one for each core", "--jobs", min=1)
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do everything again, also what an earlier run in the same folder did.")
@@ -88,7 +85,7 @@ def _reproduce_command(
 
     began = time.perf_counter()
     out = Path("out") / ("paper" if study == "all" else study) if out is None else out
-    workers = available_cores() if workers is None else workers
+    workers = available_cores() if jobs is None else jobs
     chosen = _chosen(study, quick, seed, data)
     ordered, lenders = sorted(chosen, key=lambda c: -c.study.priority), _lenders(chosen, quick, seed, data)
     if data is not None and not any(_reads_data(c.study) for c in [*chosen, *lenders]):
@@ -96,8 +93,11 @@ def _reproduce_command(
     for line in _without_data(chosen):
         aside.print(line, markup=False, highlight=False)
     resumable()
-    with _watching({task.study.name: len(task.files) for task in tasks_of(ordered, lenders, out)}) as watch:
-        finished = run(ordered, out, lenders=lenders, workers=workers, fresh=fresh, watch=watch)
+    with watching() as watch:
+        add = accumulating(watch, sum(len(task.files) for task in tasks_of(ordered, lenders, out)))
+        finished = run(
+            ordered, out, lenders=lenders, workers=workers, fresh=fresh, watch=lambda item: add(1, _step(item))
+        )
     by_study = {chapter.study: chapter for chapter in finished.chapters}
     around = environment(
         chosen, finished, workers=workers, quick=quick, seed=seed, seconds=time.perf_counter() - began,
@@ -161,27 +161,9 @@ def _lenders(chosen: "list[Chosen]", quick: bool, seed: int, data: Path | None) 
     return [known.get(name) or _chosen(name, quick, seed, data)[0] for name in STUDIES]
 
 
-@contextmanager
-def _watching(totals: dict[str, int]) -> "Iterator[Watcher]":
-    """A bar for each study on a screen; a line for each step in a log."""
-    columns = (
-        SpinnerColumn(), TextColumn("{task.description:9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[last]}", style="dim"),
-    )  # fmt: skip
-    done = 0
-    with Progress(*columns, console=aside, transient=True) as progress:
-        bars = {name: progress.add_task(name, total=total, last="") for name, total in totals.items()}
-
-        def watch(item: Any) -> None:
-            nonlocal done
-            done += 1
-            last = f"{item.step:.32}" + (" (done before)" if item.reused else "")
-            progress.update(bars[item.study], advance=1, last=last)
-            if not aside.is_terminal:
-                how = "from an earlier run" if item.reused else f"{item.seconds:.1f} s"
-                aside.print(f"[{done}/{sum(totals.values())}] {item.study}: {item.step} ({how})", markup=False)
-
-        yield watch
+def _step(item: Any) -> str:
+    """A step of a study that is done."""
+    return f"{item.study}: {item.step} ({'from an earlier run' if item.reused else f'{item.seconds:.1f} s'})"
 
 
 def _claims_table(report: "Report") -> Table:

@@ -14,7 +14,7 @@ from policychord.choices import fetch, figures
 from policychord.choices.compare import OURS, analyse, weights_in_course
 from policychord.choices.data import TASKS
 from policychord.choices.fetch import VARIABLE
-from policychord.choices.report import describe, weight_table
+from policychord.choices.report import about_data, verdict, weight_table
 from policychord.drawing import styled
 from policychord_paper.bandit.claims import CLAIMS
 from policychord_paper.bandit.experiments import BanditSettings, _choices_of, _stop_early, _trials_of, study_settings
@@ -99,7 +99,7 @@ def test_misspelt_setting_is_an_error():
 
 def test_summary_in_words(cohort, small):
     fit = analyse(_choices_of(small, "2"))
-    text = describe(fit)
+    text = f"{about_data(fit, ())} {verdict(fit)}"
     assert "synthetic" in text
     assert "PXP" in text
     table = weight_table(fit)
@@ -125,7 +125,7 @@ def test_simulate_then_fit(tmp_path, monkeypatch, capsys):
     for word in ("Hybrid", "Composed", "BOR", "PXP", "Next:", "synthetic"):
         assert word in said
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "report.html", "summary.md", "weights.csv", "subjects.csv", "models.csv", "attitudes.csv",
+        "report.html", "results.json", "summary.md", "weights.csv", "subjects.csv", "models.csv", "attitudes.csv",
         "figures"}  # fmt: skip
     weights = pd.read_csv(tmp_path / "out" / "weights.csv")
     assert len(weights) == 5 * 200

@@ -6,13 +6,13 @@ tells).
 """
 
 from .count import Matching, Number, Numbers, columns, degenerate, how_many, match
-from .local import Drift, drift, drift_in_circuit
+from .local import Drift, drift
 from .markov import Markov, compare_mixings, hide, learn_markov, predict_markov
 from .objectives import Learned, Posed, learn, learn_posed, pose, with_data
 from .parts import family_of_agent
 
 __all__ = [
     "Drift", "Learned", "Markov", "Matching", "Number", "Numbers", "Posed", "columns", "compare_mixings", "degenerate",
-    "drift", "drift_in_circuit", "family_of_agent", "hide", "how_many", "learn", "learn_markov", "learn_posed", "match",
+    "drift", "family_of_agent", "hide", "how_many", "learn", "learn_markov", "learn_posed", "match",
     "pose", "predict_markov", "with_data",
 ]  # fmt: skip

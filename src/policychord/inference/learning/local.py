@@ -34,7 +34,7 @@ from ...core.objective import Problem, energy, gate
 from ...core.stability import TimeScales, time_scales
 
 Signal = Literal["settled", "sampled", "flow", "accumulated"]
-CircuitSignal = Literal["flow", "accumulated"]
+IN_CIRCUIT = ("flow", "accumulated")  # the signals that layers can give
 FINE = 0.5  # of eps: the time step of the flow in tau, half of what is stable
 RTOL, ATOL = 1e-5, 1e-8
 
@@ -61,6 +61,8 @@ def drift(
     passes: int = 200,
     hold: float = 5.0,
     prior: ArrayLike | None = None,
+    circuit: bool = False,
+    scales: TimeScales | None = None,
     seed: int = 0,
 ) -> Drift:
     """Let primitives drift through situations with costs (situations, d), from logits (starts, d, n).
@@ -74,14 +76,28 @@ def drift(
       them, while the primitives drift at `rate` for each time constant.
     - `accumulated`: one step after each pass, by the mean surprise of each action, weighted by the primitive's weight.
       With a rate of at most one the energy never rises.
+
+    With `circuit` the same in the paper's circuit, all six layers and its time `scales`, for `flow` and `accumulated`.
+    Synapses drift by dl_ia/dt = -rate w_a pi_ia (b_i + s_i - sum_j pi_ja (b_j + s_j)) with the layers' own activity w
+    and b, which need not have settled; accumulated steps use w and b at the end of every situation.
     """
     require_float64()
-    _check_signal(signal, get_args(Signal), rate)
+    known = IN_CIRCUIT if circuit else get_args(Signal)
+    if signal not in known:
+        raise ValueError(f"signal = {signal!r}: use {', '.join(map(repr, known))}.")
+    if signal == "accumulated" and not 0.0 < rate <= 1.0:
+        raise ValueError(f"rate = {rate}: accumulated steps lower the energy at rates above 0 and up to 1.")
+    if scales is not None and not circuit:
+        raise ValueError("scales are those of the circuit: pass circuit=True too.")
     cost, logits, log_prior = _checked(cost, logits, prior)
     keys = jax.random.split(jax.random.key(seed), len(logits))
-    steps = max(1, int(np.ceil(hold / (FINE * min(eps, 1.0)))))
-    end, path = _drift(logits, keys, cost, eps, log_prior, rate, hold / steps, signal, passes, steps)
-    return Drift(np.asarray(end), np.asarray(path))
+    if circuit:
+        own = time_scales(eps) if scales is None else scales
+        ends = _in_circuit(logits, keys, cost, eps, log_prior, rate, hold, own, passes, signal == "accumulated")
+    else:
+        steps = max(1, int(np.ceil(hold / (FINE * min(eps, 1.0)))))
+        ends = _drift(logits, keys, cost, eps, log_prior, rate, hold / steps, signal, passes, steps)
+    return Drift(*map(np.asarray, ends))
 
 
 @partial(jax.jit, static_argnames=("signal", "passes", "steps"))
@@ -173,36 +189,6 @@ def _flow(now: Any, s: Any, eps: Any, log_prior: Any, rate: Any, dt: Any) -> Any
 # ------------------------------------------------------------------------------------------------ the circuit
 
 
-def drift_in_circuit(
-    cost: ArrayLike,
-    eps: float,
-    logits: ArrayLike,
-    *,
-    signal: CircuitSignal = "flow",
-    rate: float = 0.1,
-    passes: int = 40,
-    hold: float = 5.0,
-    prior: ArrayLike | None = None,
-    scales: TimeScales | None = None,
-    seed: int = 0,
-) -> Drift:
-    """The same rule in the paper's circuit: all six layers, and synapses l that drift at `rate` for each tau.
-
-    dl_ia/dt = -rate w_a pi_ia (b_i + s_i - sum_j pi_ja (b_j + s_j)), with the layers' own activity w and b, which need
-    not have settled. The situation changes every `hold` tau, in random order.
-
-    With signal="accumulated" synapses rest during a pass. Each adds up w_a (b_i + s_i) and w_a at the end of every
-    situation, and changes by their ratio after the last one, times `rate`.
-    """
-    require_float64()
-    _check_signal(signal, get_args(CircuitSignal), rate)
-    cost, logits, log_prior = _checked(cost, logits, prior)
-    keys = jax.random.split(jax.random.key(seed), len(logits))
-    constants = time_scales(eps) if scales is None else scales
-    end, path = _in_circuit(logits, keys, cost, eps, log_prior, rate, hold, constants, passes, signal == "accumulated")
-    return Drift(np.asarray(end), np.asarray(path))
-
-
 @partial(jax.jit, static_argnames=("passes", "rests"))
 def _in_circuit(
     logits: Any, keys: Any, cost: Any, eps: Any, log_prior: Any, rate: Any, hold: Any, scales: Any, passes: int,
@@ -240,13 +226,6 @@ def _in_circuit(
 
     # one after another: together, every start would take as many steps as the one that needs most
     return jax.lax.map(lambda arguments: from_start(*arguments), (logits, keys))
-
-
-def _check_signal(signal: str, known: tuple[str, ...], rate: float) -> None:
-    if signal not in known:
-        raise ValueError(f"signal = {signal!r}: use {', '.join(map(repr, known))}.")
-    if signal == "accumulated" and not 0.0 < rate <= 1.0:
-        raise ValueError(f"rate = {rate}: accumulated steps lower the energy at rates above 0 and up to 1.")
 
 
 def _checked(cost: ArrayLike, logits: ArrayLike, prior: ArrayLike | None) -> tuple[Any, Any, Any]:

@@ -138,38 +138,28 @@ def _among_hidden(hidden: Hidden, rows: np.ndarray) -> Hidden:
 def expect(
     log_b: Float[np.ndarray, "N n"], place: Int[np.ndarray, "Q T"], start: np.ndarray, transition: np.ndarray
 ) -> _Expected:
-    """The E-step: filter forwards, smooth backwards. `place` has the row of each moment, -1 where there is none."""
+    """The E-step. `place` has the row of each moment, -1 where there is none.
+
+    Expected counts are the slopes of ln p in the logarithms of emissions, starts and transitions (Fisher's identity).
+    """
     padded = np.where((place >= 0)[..., None], log_b[np.maximum(place, 0)], 0.0)
     return jax.tree_util.tree_map(np.asarray, _expect(padded, place >= 0, np.log(start), np.log(transition)))
 
 
 @jax.jit
 def _expect(log_b: Any, there: Any, log_start: Any, log_move: Any) -> _Expected:
-    def of_sequence(log_b: Any, there: Any) -> Any:
+    def log_p(log_b: Any, log_start: Any, log_move: Any) -> tuple[Any, Any]:
         def forwards(before: Any, now: Any) -> Any:
-            log_b, there = now
-            joint = before + log_b
-            total = jnp.where(there, logsumexp(joint), 0.0)
-            after = joint - logsumexp(joint)
-            following = logsumexp(after[:, None] + log_move, axis=0)
-            return jnp.where(there, following, before), (after, total)
+            joint, known = before + now[0], now[1]
+            total = logsumexp(joint)
+            following = logsumexp((joint - total)[:, None] + log_move, axis=0)
+            return jnp.where(known, following, before), jnp.where(known, total, 0.0)
 
-        def backwards(later: Any, now: Any) -> Any:
-            # `later` is ln p(what follows | primitive now), up to a constant
-            log_b, there, filtered = now
-            smooth = jax.nn.log_softmax(filtered + later)
-            earlier = logsumexp(log_move + (log_b + later)[None, :], axis=1)
-            earlier = earlier - jnp.max(earlier)
-            return jnp.where(there, earlier, later), (jnp.where(there, jnp.exp(smooth), 0.0), later)
+        each = jax.vmap(lambda *sequence: jax.lax.scan(forwards, log_start, sequence)[1])(log_b, there)
+        return jnp.sum(each), each
 
-        _, (filtered, each) = jax.lax.scan(forwards, log_start, (log_b, there))
-        _, (belief, later) = jax.lax.scan(backwards, jnp.zeros(log_b.shape[1]), (log_b, there, filtered), reverse=True)
-        pairs = filtered[:-1, :, None] + log_move + (log_b[1:] + later[1:])[:, None, :]
-        shares = jnp.exp(pairs - logsumexp(pairs, axis=(1, 2), keepdims=True))
-        return each, belief, belief[0], jnp.sum(jnp.where(there[1:, None, None], shares, 0.0), axis=0)
-
-    each, belief, first, pairs = jax.vmap(of_sequence)(log_b, there)
-    return _Expected(each, belief, jnp.sum(first, axis=0), jnp.sum(pairs, axis=0))
+    (_, each), counts = jax.value_and_grad(log_p, argnums=(0, 1, 2), has_aux=True)(log_b, log_start, log_move)
+    return _Expected(each, *counts)
 
 
 def _places(sequence: np.ndarray) -> Int[np.ndarray, "Q T"]:

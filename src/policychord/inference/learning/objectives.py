@@ -32,13 +32,14 @@ from ...loops.environment import AbstractEnv
 from ...loops.rollout import rollout
 from ..decisions import ENTRIES, TOL, Family, Observations, from_trace, log_weights, observed_by, softmax_weights
 from ..likelihoods import CALL, Likelihood, Model, in_chunks, likelihood, restrict, standardise
-from ..optimise import Optimum, Progress, maximise
+from ..optimise import Optimum, Progress, finished, maximise
 from ..parameters import Parameter, Theta, free_names, natural, real, simplex
 from .parts import ALL, family_of_agent, rebuild
 
 Objective = Literal["likelihood", "energy"]
 Mixing = Literal["gate", "constant", "softmax"]
 Features = Callable[[Any], Any]
+Meet = Callable[[Composer, int], Observations]  # of (agent, number of the round): the decisions that it takes
 NEAR = 1e-3  # standard errors from the mode at which a run ends: 5e-7 nats, about what the gate's tolerance allows
 
 
@@ -82,7 +83,7 @@ def learn(
     agent: Composer,
     objective: Objective = "likelihood",
     data: Observations | None = None,
-    env: AbstractEnv | None = None,
+    env: AbstractEnv | Meet | None = None,
     *,
     free: Sequence[str] = (ALL,),
     mixing: Mixing = "gate",
@@ -91,6 +92,7 @@ def learn(
     seed: int = 0,
     steps: int = 50,
     episodes: int = 20,
+    rounds: int = 1,
     file: Path | str | None = None,
     progress: Progress | None = None,
     resume: Optimum | None = None,
@@ -98,7 +100,10 @@ def learn(
     """Learn the primitives of an agent, from the numbers that it has now and from random ones.
 
     - `objective="likelihood"` makes observed decisions (`data`) likely, `"energy"` makes the agent's own optimal energy
-      low in the situations of `data`, or in those that it meets in `env` (`episodes` of `steps`) as it is now.
+      low in the situations of `data`, or in those that it meets in `env` (`episodes` of `steps`) as it is now. For
+      other worlds `env` is a function: `env(agent, round)` lets the agent act and gives its decisions.
+    - `rounds`: in `env`, how often it acts and learns. After each round it acts with what it has learned, goes on from
+      there, and learns from all that it has met: members learn while they are primitives.
     - `free`: what is learned (`learning.family_of_agent`): all numbers of all primitives unless given.
     - `mixing`: `gate` are the weights that the gate chooses; the rivals `constant` and `softmax` learn them, the
       latter from `features(observation)`: a plain mixture of experts.
@@ -106,8 +111,17 @@ def learn(
     - `file`: results so far are kept there after every run, as arrays and nothing else; if it exists, learning goes
       on from it. Ctrl-C gives the best so far, with a note; `resume=found.optimum` goes on from that.
     """
-    posed = pose(agent, objective, _data(agent, objective, data, env, steps, episodes, seed), free, mixing, features)
-    return learn_posed(posed, starts=starts, seed=seed, file=file, progress=progress, resume=resume)
+    if rounds != 1 and (rounds < 1 or env is None or file is not None or resume is not None):
+        raise ValueError(f"rounds = {rounds}: pass a number of at least 1, and more than one with env alone.")
+    meet = _meeting(objective, data, env, steps, episodes, seed)
+    seen = meet(agent, 0)
+    posed = pose(agent, objective, seen, free, mixing, features)
+    learned = learn_posed(posed, starts=starts, seed=seed, file=file, progress=progress, resume=resume)
+    for number in range(1, rounds):
+        seen = jax.tree_util.tree_map(lambda *rows: np.concatenate(rows), seen, meet(learned.agent, number))
+        posed = with_data(posed, seen)
+        learned = learn_posed(posed, starts=finished(learned.optimum).z, progress=progress)
+    return learned
 
 
 def learn_posed(
@@ -291,23 +305,31 @@ def _check(agent: Composer, objective: Any, free: Sequence[str], mixing: Any, fe
         raise ValueError("features(observation) belong to mixing='softmax': pass both or neither.")
 
 
-def _data(
-    agent: Composer,
+def _meeting(
     objective: Objective,
     data: Observations | None,
-    env: AbstractEnv | None,
+    env: AbstractEnv | Meet | None,
     steps: int,
     episodes: int,
     seed: int,
-) -> Observations:
+) -> Meet:
+    """What gives the decisions of each round; every round has starts of its own."""
     if (data is None) == (env is None):
         raise ValueError("pass exactly one of data (observed decisions) and env (an environment to act in).")
-    if data is not None:
-        return data
-    assert env is not None
+    if env is None:
+        assert data is not None
+        return lambda agent, number: data
     if objective == "likelihood":
         raise ValueError("objective = 'likelihood' needs data: decisions of somebody else; env serves 'energy'.")
-    return from_trace(rollout(agent, env, steps=steps, episodes=episodes, seed=seed), env)
+    if not isinstance(env, AbstractEnv):
+        return env
+
+    def act(agent: Composer, number: int) -> Observations:
+        first = number * episodes
+        trace = rollout(agent, env, steps=steps, episodes=range(first, first + episodes), seed=seed)
+        return from_trace(trace, env)
+
+    return act
 
 
 def _situations(

@@ -1,7 +1,8 @@
 """The numbers of an agent's parts, by name: what of it can be learned, and the agent that any numbers give.
 
 A row of a `Table` is a point of the simplex, an sd is positive, any other number of a primitive is free. Parts of your
-own are learned by the arrays that they hold; numbers that shall stay are Python floats, or are not named in `free`.
+own are learned by the arrays that they hold; numbers that shall stay are Python floats, or are not named in `free`. The
+primitives of an agent that is a primitive itself are learned as its own.
 """
 
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ def family_of_agent(agent: Composer, free: Sequence[str] = (ALL,)) -> Family:
     known: list[str] = []
     used: set[str] = set()
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(agent)):
+        owner, prefix, path = _innermost(agent, path)
         words = [word for word in map(_word, path) if word]
         field = words[0] if words else ""
         if field not in ("primitives", "model", "eps", "log_prior") or not _is_numbers(leaf):
@@ -51,10 +53,10 @@ def family_of_agent(agent: Composer, free: Sequence[str] = (ALL,)) -> Family:
         own = {"eps", "log_prior"} & {field} or set(words[1:])
         own = {"prior"} if field == "log_prior" else own
         known += sorted(own - set(known))
-        hit = own & set(free) or ({ALL} & set(free) if field == "primitives" and _by_default(agent, path) else set())
+        hit = own & set(free) or ({ALL} & set(free) if field == "primitives" and _by_default(owner, path) else set())
         used |= hit
-        if hit and not (field == "log_prior" and len(agent.names) == 1):  # one primitive always has the weight one
-            places.append(_place(agent, number, path, field, np.asarray(leaf, dtype=float)))
+        if hit and not (field == "log_prior" and len(owner.names) == 1):  # one primitive always has the weight one
+            places.append(_place(owner, prefix, number, path, np.asarray(leaf, dtype=float)))
     if missing := [word for word in free if word not in used]:
         raise ValueError(
             f"free has {', '.join(map(repr, missing))}, which is no array of this agent: use {ALL!r}, or names of "
@@ -97,19 +99,28 @@ def rebuild(agent: Composer, family: Family, theta: Theta) -> Composer:
     return agent.replace(**changes)
 
 
+def _innermost(agent: Composer, path: Any) -> tuple[Composer, str, Any]:
+    """(the agent of a hierarchy to which an array belongs, the prefix of its names, the path from there)."""
+    prefix = ""
+    while _word(path[0]) == ALL and isinstance(inner := agent.primitives[path[1].idx], Composer):
+        agent, prefix, path = inner, f"{prefix}{agent.names[path[1].idx]}.", path[2:]
+    return agent, prefix, path
+
+
 def _by_default(agent: Composer, path: Any) -> bool:
     """Whether "primitives" means this array: of a Gaussian all but a covariance that couples the axes."""
     primitive = agent.primitives[path[1].idx]
     return not (isinstance(primitive, Gaussian) and _word(path[2]) == "cholesky")
 
 
-def _place(agent: Composer, number: int, path: Any, field: str, leaf: np.ndarray) -> _Place:
+def _place(agent: Composer, prefix: str, number: int, path: Any, leaf: np.ndarray) -> _Place:
+    field = _word(path[0])
     if field == "eps":
-        return _Place(number, (positive("eps", leaf),), False, leaf.shape)
+        return _Place(number, (positive(f"{prefix}eps", leaf),), False, leaf.shape)
     if field == "log_prior":
-        return _Place(number, (simplex("prior", agent.names, np.exp(leaf)),), True, leaf.shape)
+        return _Place(number, (simplex(f"{prefix}prior", agent.names, np.exp(leaf)),), True, leaf.shape)
     primitive = agent.primitives[path[1].idx] if field == "primitives" else None
-    owner = agent.names[path[1].idx] if field == "primitives" else "model"
+    owner = prefix + (agent.names[path[1].idx] if field == "primitives" else "model")
     name = owner + jax.tree_util.keystr(path[2 if field == "primitives" else 1 :])
     if isinstance(primitive, Table):
         rows = np.maximum(np.exp(leaf), LEAST)

@@ -5,5 +5,6 @@ from .choices import CHOICES
 from .flight import FLIGHT
 from .flock import FLOCK
 from .gate import GATE
+from .policies import POLICIES
 
-PAGES: dict[str, Page] = {page.name: page for page in (GATE, FLOCK, CHOICES, FLIGHT)}
+PAGES: dict[str, Page] = {page.name: page for page in (GATE, POLICIES, FLOCK, CHOICES, FLIGHT)}

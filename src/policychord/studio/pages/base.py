@@ -21,7 +21,8 @@ class Page(NamedTuple):
     begin: Callable[[], Any]
     change: Callable[[Any, Mapping[str, Any]], Any]  # (state, settings with new values)
     restart: Callable[[Any], Any]
-    describe: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet
-    frame: Callable[[Any], tuple[Any, Frame]]  # the next thing to draw
+    describe: Callable[[Any], dict[str, Any]]  # settings, defaults, snippet, and why some inputs do nothing now (idle)
+    frame: Callable[[Any], tuple[Any, Frame | None]]  # the next thing to draw; None while a job goes on
     settled: Callable[[Any], bool]  # whether nothing new will be drawn until something is changed
     act: Callable[[Any, Mapping[str, Any]], Any] = _nothing_to_do  # what happens once and is no setting
+    moves: bool = False  # whether time goes on by itself: then pictures come at `FRAMES_PER_SECOND`

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..._types import Watch
 from ...loops import Carry, begin, step, step_in_turn, streams_of
 from ...worlds.flock import measures
 from ...worlds.flock.agents import FORCES, flock_agents, flock_world
 from ...worlds.flock.measures import Numbers
 from ...worlds.flock.physics import Flock
 from ...worlds.flock.settings import FlockSettings, Scenario, scenario
-from ..inputs import Input, changed, check_names, describe_inputs, differences, values_of
+from ..inputs import Input, changed, check_names, describe_inputs, differences, inputs_of, values_of
+from ..jobs import Job, pursue
 from ..uploads import Upload
 from ..wire import Frame
 from . import tracks
@@ -61,6 +63,9 @@ INPUTS = (
 )
 
 
+WATCHED = tuple(control.name for control in INPUTS if control.group in (WATCH, TRACKS) and control.name != "seed")
+
+
 class _LiveFlock(NamedTuple):
     """A flock in flight."""
 
@@ -73,6 +78,8 @@ class _LiveFlock(NamedTuple):
     weights: Numbers  # of the last decisions
     gap: float  # the worst certificate among them
     drawn: bool  # whether this moment has been drawn
+    ready: Any = None  # the agents whose program is compiled
+    job: Job | None = None  # which compiles it
     tracks: TracksView = TracksView()
     file: Played | None = None  # of somebody's own, which is then shown in place of the boids
 
@@ -117,6 +124,13 @@ def _fly_on(live: _LiveFlock) -> _LiveFlock:
     )
 
 
+def _compile(watch: Watch, agents: Any, env: Flock, settings: FlockSettings, carry: Carry) -> None:
+    """A step that is not shown: the first of a program takes seconds."""
+    numbers = (jnp.asarray(number) for number in (settings.seed, 0, 1))
+    seed, k, steps = numbers
+    jax.block_until_ready(_advance(agents, env, settings.update == "sequential", seed, carry, k, steps))
+
+
 def _picture(live: _LiveFlock) -> Frame:
     """Where the boids are, what they weigh, and how orderly they are."""
     position, velocity = (np.asarray(array) for array in live.carry.state)
@@ -129,6 +143,7 @@ def _picture(live: _LiveFlock) -> Frame:
         "vision": live.settings.vision_angle,
         "polarization": float(measures.polarization(v)[0, 0]), "milling": float(measures.milling(p, v)[0, 0]),
         "goal_distance": float(measures.goal_distance(p, live.settings.goal)[0, 0]),
+        **inputs_of(values_of(INPUTS, live.settings, live.view, live.tracks), WATCHED),
     }  # fmt: skip
     return Frame("flock", header, {"position": position, "velocity": velocity, "weights": live.weights})
 
@@ -167,7 +182,7 @@ def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
     anew = ("boids", "seed", "start", "start_size", "start_pace", "followers", "update")
     same = all(getattr(settings, name) == getattr(live.settings, name) for name in anew)
     if "scenario" in changes or not same or env.agents != live.env.agents:
-        return _launch(settings, view)._replace(tracks=live.tracks, file=live.file)
+        return _launch(settings, view)._replace(tracks=live.tracks, file=live.file, job=live.job)
     return live._replace(settings=settings, view=view, agents=agents, env=env, drawn=False)
 
 
@@ -187,10 +202,17 @@ def _act(live: _LiveFlock, what: Mapping[str, Any]) -> _LiveFlock:
     """Take a file of tracks, or go back to the boids."""
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
+            _stop_fit(live)
             return live._replace(file=tracks.open_file(upload, live.tracks), drawn=False)
         case {"boids": True, **rest} if not rest:
+            _stop_fit(live)
             return live._replace(file=None, drawn=False)
     raise ValueError(f"act = {str(dict(what))[:60]}: use file or boids.")
+
+
+def _stop_fit(live: _LiveFlock) -> None:
+    if live.file is not None and live.file.fitting is not None:
+        live.file.fitting.stop()
 
 
 def _differences(live: _LiveFlock) -> dict[str, Any]:
@@ -204,15 +226,35 @@ def _describe(live: _LiveFlock) -> dict[str, Any]:
         "settings": values_of(INPUTS, live.settings, live.view, live.tracks),
         "defaults": values_of(INPUTS, *standard),
         "snippet": _snippet(live) if live.file is None else tracks.tracks_snippet(live.file, live.tracks),
+        "idle": _idle(live),
     }
 
 
-def _frame(live: _LiveFlock) -> tuple[_LiveFlock, Frame]:
+def _idle(live: _LiveFlock) -> dict[str, str]:
+    """Inputs that do nothing now, and why."""
+    if live.file is None:
+        names = {control.name for control in INPUTS if control.group == TRACKS}
+        idle = dict.fromkeys(names, "Choose a file of tracks first.")
+        return idle | ({"eps": "Fixed weights have no temperature."} if live.settings.fixed_weights else {})
+    boids = (control.name for control in INPUTS if control.group in (WHAT, ZONES) or control.name == "seed")
+    idle = dict.fromkeys(boids, "This is for the boids: go back to them first.")
+    if live.file.motion is not None and len(live.file.motion.trials) == 1:
+        idle["trial"] = "The file has one trial."
+    return idle
+
+
+def _frame(live: _LiveFlock) -> tuple[_LiveFlock, Frame | None]:
     """The start is shown first, then where the flock is after each bout of steps."""
     if live.file is not None:
         file = tracks.go_on(live.file, live.tracks, live.view.pace, live.view.playing)
         return live._replace(file=file, drawn=True), tracks.picture(file, live.tracks, live.view.selected)
     if live.drawn and live.view.playing:
+        if live.ready is not live.agents:
+            job, ended = pursue(live.job, _compile, live.agents, live.env, live.settings, live.carry)
+            if not ended:
+                return live._replace(job=job), None
+            job.result()
+            live = live._replace(job=None, ready=live.agents)
         live = _fly_on(live)
     return live._replace(drawn=True), _picture(live)
 
@@ -242,4 +284,5 @@ FLOCK = Page(
     frame=_frame,
     settled=_settled,
     act=_act,
+    moves=True,
 )

@@ -6,13 +6,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..._types import Watch
 from ...core.circuit import circuit
 from ...core.equilibrium import solve
 from ...core.flow import flow
 from ...core.objective import AnyProblem, energy, problem
 from ...core.regularisers import Tsallis
 from ...core.stability import TimeScales, circuit_stability, time_scales
-from ..inputs import Input, changed, check_names, describe_inputs, values_of
+from ..inputs import Input, changed, check_names, describe_inputs, inputs_of, values_of
+from ..jobs import Job, pursue
 from ..wire import Frame
 from .base import Page
 
@@ -23,8 +25,8 @@ HORIZON = 12.0  # of paths, in units of tau
 SAVED = 121  # moments of a path
 
 
-class _GateSettings(BaseModel):
-    """One gating problem with three primitives; a misspelt setting is an error."""
+class GatingSettings(BaseModel):
+    """What every gate has; a misspelt setting is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -36,6 +38,19 @@ class _GateSettings(BaseModel):
     alpha: float = Field(
         default=1.5, ge=1, le=2, description="Order of the Tsallis regulariser: 1 is the entropy, 2 is sparsemax."
     )
+
+
+ORDERLESS = {"alpha": "The entropy has no order: choose Tsallis first."}
+
+
+def regulariser_of(settings: GatingSettings) -> Tsallis | None:
+    """What keeps weights near the prior; None is the entropy."""
+    return Tsallis(settings.alpha) if settings.regulariser == "Tsallis" else None
+
+
+class _GateSettings(GatingSettings):
+    """One gating problem with three primitives."""
+
     prior_1: float = Field(default=1.0, gt=0, description="Habit of the first primitive, against the others'.")
     prior_2: float = Field(default=1.0, gt=0, description="Habit of the second primitive, against the others'.")
     prior_3: float = Field(default=1.0, gt=0, description="Habit of the third primitive, against the others'.")
@@ -88,9 +103,11 @@ class _Gate(NamedTuple):
 
     settings: _GateSettings
     left: tuple[str, ...]
+    job: Job | None = None  # flow and circuit, whose first programs take seconds to compile
 
 
-PARTS = ("gate", "flow", "circuit")  # what is seen first comes first: a new setting need not wait for the circuit
+# What is seen first comes first, and what each part does not depend on.
+PARTS = {"gate": ("start_1", "start_2", "tau", "ladder"), "flow": ("ladder",), "circuit": ()}
 
 
 def _gate_problem(settings: _GateSettings) -> AnyProblem:
@@ -101,13 +118,8 @@ def _gate_problem(settings: _GateSettings) -> AnyProblem:
     cost = settings.depth * (1 - np.exp(-0.5 * ((u[:, 0] - settings.valley) / settings.width) ** 2))
     return problem(
         pi=pi / pi.sum(axis=0), action_cost=cost, eps=settings.eps, prior=prior / prior.sum(),
-        regulariser=Tsallis(settings.alpha) if _sparse(settings) else None,
+        regulariser=regulariser_of(settings),
     )  # fmt: skip
-
-
-def _sparse(settings: _GateSettings) -> bool:
-    """Whether weights may be exactly zero."""
-    return settings.regulariser == "Tsallis"
 
 
 def _three(settings: _GateSettings, name: str) -> np.ndarray:
@@ -148,7 +160,7 @@ def _equilibrium_frame(settings: _GateSettings) -> Frame:
     return Frame("gate", header, arrays)
 
 
-def _flow_frame(settings: _GateSettings) -> Frame:
+def _flow_frame(watch: Watch, settings: _GateSettings) -> Frame:
     """The flow from where it was clicked: it only loses energy."""
     posed = _gate_problem(settings)
     path = flow(posed, HORIZON * settings.tau, _start(settings), settings.tau, SAVED)
@@ -158,7 +170,7 @@ def _flow_frame(settings: _GateSettings) -> Frame:
     })  # fmt: skip
 
 
-def _circuit_frame(settings: _GateSettings) -> Frame:
+def _circuit_frame(watch: Watch, settings: _GateSettings) -> Frame:
     """The circuit's layers in time from the same start, and whether it settles at all."""
     posed, ladder = _gate_problem(settings), _scales(settings)
     verdict = circuit_stability(posed, ladder)
@@ -179,8 +191,10 @@ def _snippet(settings: _GateSettings) -> str:
     """The same in Python."""
     lists = {name: _three(settings, name).tolist() for name in ("position", "spread", "prior")}
     ladder = "posed.eps" if settings.ladder == "stable" else "1.0"
-    names = ("Tsallis, " if _sparse(settings) else "") + "circuit, circuit_stability, flow, problem, solve, time_scales"
-    regulariser = f", regulariser=Tsallis({settings.alpha})" if _sparse(settings) else ""
+    names = (
+        "Tsallis, " if settings.regulariser == "Tsallis" else ""
+    ) + "circuit, circuit_stability, flow, problem, solve, time_scales"
+    regulariser = f", regulariser=Tsallis({settings.alpha})" if settings.regulariser == "Tsallis" else ""
     return f"""\
 import numpy as np
 from policychord import {names}
@@ -211,33 +225,38 @@ layers = circuit(posed, t1={HORIZON * settings.tau}, time_scales=scales, start=s
 def _change(state: _Gate, changes: Mapping[str, Any]) -> _Gate:
     check_names(INPUTS, changes)
     settings = changed(state.settings, changes, INPUTS)
-    return state if settings == state.settings else _Gate(settings, PARTS)
+    return state if settings == state.settings else state._replace(settings=settings, left=tuple(PARTS))
 
 
-def _frame(state: _Gate) -> tuple[_Gate, Frame]:
-    make = {"gate": _equilibrium_frame, "flow": _flow_frame, "circuit": _circuit_frame}
+def _frame(state: _Gate) -> tuple[_Gate, Frame | None]:
     part, *left = state.left
-    try:
-        return state._replace(left=tuple(left)), make[part](state.settings)
-    except ValueError as error:
-        # what cannot be integrated is said where it would be drawn, and the rest is drawn all the same
-        if part == "gate":
-            raise
-        return state._replace(left=tuple(left)), Frame(part, {"fault": str(error)}, {})
+    if part == "gate":
+        frame = _equilibrium_frame(state.settings)
+    else:
+        job, ended = pursue(state.job, _flow_frame if part == "flow" else _circuit_frame, state.settings)
+        if not ended:
+            return state._replace(job=job), None
+        try:
+            frame = job.result()
+        except ValueError as error:  # what cannot be integrated is said where it would be drawn
+            frame = Frame(part, {"fault": str(error)}, {})
+    header = {**frame.header, **inputs_of(values_of(INPUTS, state.settings), PARTS[part])}
+    return state._replace(left=tuple(left), job=None), frame._replace(header=header)
 
 
 def _describe(state: _Gate) -> dict[str, Any]:
     now, default = (values_of(INPUTS, settings) for settings in (state.settings, _GateSettings()))
-    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings)}
+    idle = {} if state.settings.regulariser == "Tsallis" else ORDERLESS
+    return {"settings": now, "defaults": default, "snippet": _snippet(state.settings), "idle": idle}
 
 
 GATE = Page(
     name="gate",
     title="Gate",
     inputs=lambda: describe_inputs([_GateSettings], INPUTS),
-    begin=lambda: _Gate(_GateSettings(), PARTS),
+    begin=lambda: _Gate(_GateSettings(), tuple(PARTS)),
     change=_change,
-    restart=lambda state: _Gate(_GateSettings(), PARTS),
+    restart=lambda state: state._replace(settings=_GateSettings(), left=tuple(PARTS)),
     describe=_describe,
     frame=_frame,
     settled=lambda state: not state.left,

@@ -1,13 +1,12 @@
 """A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
 
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..._types import Watch
 from ...tracks.decisions import Decisions, decide, hold, marked, members_of, of_trial, thin
 from ...tracks.forces import NEEDS, USUAL, ForceSettings, far_apart
 from ...tracks.gating import fit_agent, weigh
@@ -16,6 +15,8 @@ from ...tracks.reading import Tracks
 from ...tracks.simulate import Group, simulate_group
 from ...tracks.verdict import judge
 from ...worlds.flock.measures import flock_spread, polarization
+from ..inputs import in_page_words
+from ..jobs import Job, pursue
 from ..parser import parse
 from ..uploads import Upload
 from ..wire import Frame
@@ -27,6 +28,9 @@ MOST_SHOWN = 20_000  # decisions of a trial whose weights are found
 MOST_PLACES = 400  # individuals at once
 MOST_PAIRS = 40_000_000  # of individuals, over all decisions: half a minute until their forces are found
 LONGEST_FAULT = 500  # characters
+# Options of the command that are inputs here.
+PAGE_WORDS = ((r"pass --rate HZ", "set Frame rate"), (r"--rate\b", "Frame rate"), (r"\(--every\)", "(Decisions)"),
+              (r"\(--smooth SECONDS\)", "(Smoothing)"), (r"\(--leave-out\)", "(Leave out)"))  # fmt: skip
 
 
 class TracksView(BaseModel):
@@ -36,7 +40,7 @@ class TracksView(BaseModel):
 
     rate: float = Field(default=0.0, ge=0, description="Frames a second of your file; 0 where the file says so itself.")
     every: float = Field(default=0.25, gt=0, description="Seconds from one decision to the next.")
-    smooth: float = Field(default=0.3, gt=0, description="Seconds under the polynomial that gives velocities.")
+    smooth: float = Field(default=0.2, gt=0, description="Seconds under the polynomial that gives velocities.")
     follow: float = Field(
         default=10.0, gt=0, description="After so many seconds the simulated group starts again from the data."
     )
@@ -71,9 +75,11 @@ class Answer(NamedTuple):
     fit: Any
 
 
-def answer(motion: Motion, given: Decisions, settings: ForceSettings) -> Answer:
-    """Both, quickly: few surrogates, one start."""
-    return Answer(judge(motion, given, settings, surrogates=FEW).sentence, fit_agent(given, starts=1))
+def answer(watch: Watch, motion: Motion, every: Decisions, settings: ForceSettings) -> Answer:
+    """Both, quickly: few decisions and surrogates, one start."""
+    given = thin(every, MOST_DECISIONS)
+    sentence = judge(motion, given, settings, surrogates=FEW, progress=watch).sentence
+    return Answer(sentence, fit_agent(given, starts=1, progress=watch))
 
 
 class Played(NamedTuple):
@@ -81,14 +87,15 @@ class Played(NamedTuple):
 
     upload: Upload
     fault: str = ""
+    field: str = ""  # the input that mends it
     motion: Motion | None = None
     every: Decisions | None = None
-    fitting: Future[Answer] | None = None
+    forces: ForceSettings = ForceSettings()
+    fitting: Job | None = None
     answer: Answer | None = None
     weights: np.ndarray | None = None  # of the trial that is played, (frame, id, n)
     begun: _Begun | None = None
     time: float = 0.0  # s into the trial
-    announced: bool = False  # whether the page knows that a fit comes next
 
 
 def open_file(upload: Upload, view: TracksView) -> Played:
@@ -101,9 +108,11 @@ def open_file(upload: Upload, view: TracksView) -> Played:
                              "policychord tracks fit  takes more.")  # fmt: skip
         _check_pairs(upload.name, tracks, view)
         motion = move(tracks, Smoothing(window=view.smooth))
-        return Played(upload, "", motion, decide(motion, view.forces))
+        return Played(upload, "", motion, decide(motion, view.forces), forces=view.forces)
     except ValueError as error:
-        return Played(upload, _in_page_words(str(error))[:LONGEST_FAULT])
+        text = str(error)
+        field = "rate" if "--rate" in text else ""
+        return Played(upload, in_page_words(text, PAGE_WORDS)[:LONGEST_FAULT], field=field)
 
 
 def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
@@ -115,17 +124,11 @@ def _check_pairs(name: str, tracks: Tracks, view: TracksView) -> None:
                          f"{MOST_PAIRS:,}; set Decisions farther apart, or use  policychord tracks fit")  # fmt: skip
 
 
-def _in_page_words(text: str) -> str:
-    """A message of the command line, for somebody who has sliders instead of options."""
-    for option, words in (("pass --rate HZ", "set Frame rate"), ("(--every)", "(Decisions)"),
-                          ("(--smooth SECONDS)", "(Smoothing)"), ("(--leave-out)", "(Leave out)")):  # fmt: skip
-        text = text.replace(option, words)
-    return text
-
-
 def seen_by(view: TracksView, played: Played, before: TracksView) -> Played:
     """The same file by other settings."""
     if any(getattr(view, name) != getattr(before, name) for name in READ_BY):
+        if played.fitting is not None:
+            played.fitting.stop()
         return open_file(played.upload, view)
     if view.trial != before.trial:
         return played._replace(weights=None, begun=None, time=0.0)
@@ -142,13 +145,9 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     motion, every = played.motion, played.every
     if motion is None or every is None:
         return played
-    if not played.announced:
-        return played._replace(announced=True)
     if played.answer is None:
-        if played.fitting is None:
-            fitting = _in_background(answer, motion, thin(every, MOST_DECISIONS), view.forces)
-            return played._replace(fitting=fitting)
-        return played._replace(answer=played.fitting.result()) if played.fitting.done() else played
+        fitting, ended = pursue(played.fitting, answer, motion, every, played.forces)
+        return played._replace(fitting=fitting, answer=fitting.result() if ended else None)
     theta = played.answer.fit.theta
     if played.weights is None:
         return played._replace(weights=_weights(motion, every, theta, view), begun=None)
@@ -159,20 +158,6 @@ def go_on(played: Played, view: TracksView, pace: int, playing: bool) -> Played:
     if played.begun is None or played.time - played.begun.time >= view.follow:
         played = played._replace(begun=_start(motion, every, theta, view, played.time))
     return played
-
-
-def _in_background(function: Callable[..., Any], *arguments: Any, **more: Any) -> Future[Any]:
-    """Its answer, later: a fit takes half a minute, and messages of the page must not wait for it."""
-    later: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            later.set_result(function(*arguments, **more))
-        except BaseException as error:
-            later.set_exception(error)
-
-    threading.Thread(target=run, name="studio-fit", daemon=True).start()
-    return later
 
 
 def _trial(motion: Motion, view: TracksView) -> tuple[int, Moved]:
@@ -215,7 +200,10 @@ def _start(motion: Motion, every: Decisions, theta: Mapping[str, Any], view: Tra
 
 def picture(played: Played, view: TracksView, selected: int) -> Frame:
     """Both groups at this moment, in the coordinates of the file."""
-    header: dict[str, Any] = {"file": played.upload.name, "fault": played.fault, "stage": _stage(played)}
+    header: dict[str, Any] = {
+        "file": played.upload.name, "fault": played.fault, "field": played.field, "stage": _stage(played),
+        "of": {name: getattr(view, name) for name in READ_BY},
+    }  # fmt: skip
     motion, every = played.motion, played.every
     if motion is None or every is None:
         return Frame("tracks", header, {})
@@ -235,6 +223,8 @@ def picture(played: Played, view: TracksView, selected: int) -> Frame:
         "order": _order(place[member], velocity[member]),
     }  # fmt: skip
     arrays = {"position": place, "velocity": velocity, "weights": weights, "member": member.astype(float)}
+    if played.fitting is not None and played.answer is None:
+        header["progress"] = list(played.fitting.progress)
     if played.answer is not None:
         theta = {name: np.asarray(value).tolist() for name, value in played.answer.fit.theta.items()}
         header |= {"sentence": played.answer.sentence, "theta": theta, "fitted": played.answer.fit.decisions}

@@ -1,11 +1,14 @@
 // The document: which page is open, its controls, the address that reproduces the view, and what can be taken away.
 import { picture } from "./canvas.js";
 import { build } from "./controls.js";
+import { watch } from "./panels.js";
 import { connect } from "./wire.js";
 
 const PAGES = new Map(); // modules by name, as the server has them
 const FIRST = "gate"; // the page of an address that names none
 const find = (id) => document.getElementById(id);
+const wide = matchMedia("(min-width: 64rem)");
+wide.addEventListener("change", () => { for (const sheet of document.querySelectorAll(".sheet")) sheet.open = wide.matches; });
 let open = null;
 
 // ------------------------------------------------------------------ the address: #flock?boids=200&eps=0.3
@@ -57,34 +60,51 @@ function enter({ name, settings: wanted }) {
   main.replaceChildren(find(name).content.cloneNode(true));
   const form = document.createElement("form");
   form.addEventListener("submit", (event) => event.preventDefault());
-  main.querySelector(".side").append(form);
+  const sheet = document.createElement("details"); // on a narrow screen it opens below what the inputs change
+  Object.assign(sheet, { className: "sheet", open: wide.matches });
+  sheet.append(Object.assign(document.createElement("summary"), { textContent: "Controls" }), form);
+  main.querySelector(".side").append(sheet);
 
-  let latest = null, controls = null, waiting = {}, scheduled = false, snippetWanted = false;
+  // `waiting` is not sent yet, `pending` is not answered yet: both are what the inputs show and results must be of.
+  let latest = { settings: {} }, controls = null, waiting = {}, pending = { ...wanted }, number = 0, scheduled = false, snippetWanted = false;
+  const settings = () => ({ ...latest.settings, ...pending });
+  const states = watch(main);
+  const send = (message) => link.send({ ...message, number: ++number });
   function change(names, value) { // one setting and its value, or several as an object
-    waiting = { ...waiting, ...(typeof names === "string" ? { [names]: value } : names) };
-    for (const [key, one] of Object.entries(waiting)) controls?.set(key, one);
+    const changed = typeof names === "string" ? { [names]: value } : names;
+    Object.assign(waiting, changed);
+    Object.assign(pending, changed);
+    for (const [key, one] of Object.entries(changed)) controls?.set(key, one);
+    states.settings(settings());
     if (scheduled) return;
     scheduled = true; // one message for each picture, however fast a hand moves
-    requestAnimationFrame(() => { scheduled = false; link.send({ set: waiting }); waiting = {}; });
+    requestAnimationFrame(() => { scheduled = false; send({ set: waiting }); waiting = {}; });
   }
-  const page = PAGES.get(name).mount(main, { change, act: (what) => link.send({ act: what }), settings: () => ({ ...latest.settings, ...waiting }) });
+  const page = PAGES.get(name).mount(main, { change, act: (what) => send({ act: what }), settings, fresh: states.fresh });
 
   const link = connect(name, {
-    open() { showStatus(""); link.send({ set: wanted }); },
-    closed() { showStatus("The studio does not answer. Is it still running in the terminal? Trying again."); },
+    open() { showStatus(""); states.connected(true); pending = { ...wanted, ...pending }; send({ set: pending }); },
+    closed() { states.connected(false); showStatus("The studio does not answer. Is it still running in the terminal? Trying again."); },
     text(message) {
-      if (message.kind === "error") { showError(message.message); controls?.release(); return; }
+      if (message.kind === "error") {
+        showError(message.message);
+        if (message.failed) states.fail(message.message); else controls?.release();
+        return;
+      }
       latest = message;
       if (message.kind === "hello" && !controls) controls = build(form, message.inputs, PAGES.get(name).closed, change);
       if (message.kind === "hello" && !form.querySelector(".actions")) form.prepend(buttons());
-      controls.show(message.settings, message.defaults);
+      if (message.number === number && !scheduled) pending = {};
+      controls.show(settings(), message.defaults, message.idle ?? {});
+      states.settings(settings());
+      page.settings?.();
       if (message.kind === "settings") {
         wanted = Object.fromEntries(Object.entries(message.settings).filter(([k, v]) => v !== message.defaults[k] || k === "scenario"));
         writeAddress(name, message.settings, message.defaults);
         if (snippetWanted) { snippetWanted = false; showSnippet(message.snippet); }
       }
     },
-    frame(one) { page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
+    frame(one) { states.frame(one); page.frame(one); main.dataset.frames = Number(main.dataset.frames ?? 0) + 1; },
   });
 
   function buttons() {
@@ -93,10 +113,10 @@ function enter({ name, settings: wanted }) {
     const labels = { restart: PAGES.get(name).restart, figure: "Figure", data: "Data", snippet: "Python" };
     const titles = { restart: "", figure: "Save the picture as PNG", data: "Save what is shown as JSON", snippet: "The same in Python" };
     const actions = {
-      restart: () => link.send({ do: "restart" }),
+      restart: () => send({ do: "restart" }),
       figure: () => picture(page.canvases()).toBlob((blob) => save(blob, `policychord-${name}.png`)),
       data: () => save(new Blob([asJson({ page: name, settings: latest.settings, shown: page.data() })], { type: "application/json" }), `policychord-${name}.json`),
-      snippet: () => { snippetWanted = true; link.send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
+      snippet: () => { snippetWanted = true; send({ set: {} }); }, // the flight goes on: the answer is as new as it can be
     };
     for (const [key, label] of Object.entries(labels)) {
       const button = document.createElement("button");
@@ -108,7 +128,7 @@ function enter({ name, settings: wanted }) {
     return row;
   }
 
-  const reportVisibility = () => link.send({ do: document.hidden ? "rest" : "wake" });
+  const reportVisibility = () => send({ do: document.hidden ? "rest" : "wake" });
   document.addEventListener("visibilitychange", reportVisibility);
   open = { name, page, leave() { document.removeEventListener("visibilitychange", reportVisibility); link.close(); page.free(); delete main.dataset.frames; delete main.dataset.fps; } };
 }

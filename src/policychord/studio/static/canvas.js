@@ -6,6 +6,7 @@ export function tokens() {
   const names = ["paper", "ground", "ink", "soft", "line", "faint", "link", "good", "bad", "low", "high", "sans"];
   const found = Object.fromEntries(names.map((name) => [name, read(name)]));
   found.primitives = ["one", "two", "three"].map(read);
+  found.orders = ["order-one", "order-two"].map(read); // of a group, so none of a force's
   return found;
 }
 

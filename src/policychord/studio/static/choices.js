@@ -47,10 +47,11 @@ export function mount(root, studio) {
 
   offer(slot("file"), slot("drop"), upload);
   slot("cohort").addEventListener("click", () => { held = null; studio.act({ cohort: true }); });
-  for (const [name, words] of [["recovery", "Simulating and fitting again"], ["ppc", "Comparing predictions"]]) {
-    slot(name).addEventListener("click", () => { showProgress(words, null); studio.act({ [name]: true }); });
-  }
-  slot("report").addEventListener("click", () => { showProgress("Writing the report", null); studio.act({ report: true }); });
+  for (const name of ["recovery", "ppc", "report"]) slot(name).addEventListener("click", () => studio.act({ [name]: true }));
+  slot("cancel").addEventListener("click", () => {
+    studio.act({ cancel: !slot("cancel").hasAttribute("data-stopped") });
+    if (frames.group && studio.fresh(frames.group)) hideProgress();
+  });
 
   // Which column of the table is which of ours: what was guessed stands there, and a drop-down changes it.
   // An answer may be older than the last drop-downs: what was taken since stands until an answer knows it.
@@ -98,11 +99,7 @@ export function mount(root, studio) {
     if (one.fault && frames.group) hideProgress();
     slot("missing").hidden = !one.missing;
     slot("missing").textContent = `This link was made with ${one.missing}, which a link cannot hold. Choose that file to see the same; until then these are simulated people.`;
-    for (const group of root.querySelectorAll(".side details")) {
-      const title = group.querySelector("summary").textContent;
-      const idle = title === "Looking at" || (title === "Own task" && one.experiment !== "custom") || (title === "Simulated people" && one.uploaded);
-      group.toggleAttribute("data-idle", idle);
-    }
+    for (const group of root.querySelectorAll(".side details")) group.toggleAttribute("data-idle", group.querySelector("summary").textContent === "Looking at");
     if (one.uploaded) known = one.file;
     if (one.missing && held && one.missing === known) { // the studio was started again: it gets the file once more
       const again = held;
@@ -111,12 +108,14 @@ export function mount(root, studio) {
     }
   }
 
-  function showProgress(text, share) {
+  function showProgress(text, share, stopped = false) {
     slot("working").hidden = false;
+    slot("cancel").textContent = stopped ? "Go on" : "Cancel";
+    slot("cancel").toggleAttribute("data-stopped", stopped);
     slot("stage").textContent = text;
     if (share === null) slot("bar").removeAttribute("value"); else slot("bar").value = share;
   }
-  function hideProgress() { slot("working").hidden = true; for (const one of root.querySelectorAll(".stage > figure, .person")) one.classList.remove("stale"); }
+  function hideProgress() { slot("working").hidden = true; }
 
   // ---------------------------------------------------------------- the group
 
@@ -437,11 +436,8 @@ export function mount(root, studio) {
       if (one.part === "report") { save(one.html); hideProgress(); return; }
       if (one.part === "recovery") { describeRecovery(one); hideProgress(); }
       if (one.part === "ppc") { describeChecks(one); hideProgress(); }
-      if (one.part === "progress") {
-        showProgress(one.words, one.done / one.of);
-        for (const figure of root.querySelectorAll(".stage > figure, .person")) figure.classList.add("stale");
-        return;
-      }
+      if (one.part === "asked") { showProgress(one.words, null); return; }
+      if (one.part === "progress") { showProgress(one.words, one.done / one.total, one.stopped); return; }
       frames[one.part] = one;
       if (one.part === "data") describeData(one);
       if (one.part === "group") { hideProgress(); describeGroup(); drawModels(); drawMean(); }

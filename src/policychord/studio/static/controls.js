@@ -97,15 +97,18 @@ export function build(form, description, closed, change) {
     if (control.name !== "scenario") lines[lines.length - 1].append(reset);
     const box = make("div", { className: "control", "data-control": control.name }, ...lines);
     groups.get(control.group).append(box);
-    built.set(control.name, { control, entry, view, reset });
+    built.set(control.name, { control, entry, view, reset, box });
   }
   return {
-    show(settings, defaults) {
-      for (const [name, { control, entry, view, reset }] of built) {
+    show(settings, defaults, idle) { // idle: why an input does nothing now, by name
+      for (const [name, { control, entry, view, reset, box }] of built) {
         entry.fallback = defaults[name];
+        box.toggleAttribute("data-idle", name in idle);
+        box.title = idle[name] ?? "";
+        for (const part of box.querySelectorAll("input, select")) part.disabled = name in idle;
         const source = control.source;
         const same = settings[name] === defaults[name], word = format(defaults[name], control.whole);
-        reset.disabled = same;
+        reset.disabled = same || name in idle;
         reset.textContent = `${source} ${word}`;
         reset.setAttribute("aria-label", same ? `${control.label} has its ${source} value` : `Reset ${control.label} to its ${source} value ${word}`);
         if (performance.now() - entry.touched > QUIET) view.set(settings[name]);

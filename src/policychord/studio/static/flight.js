@@ -265,7 +265,7 @@ export function mount(root, studio) {
   return {
     frame(one) {
       if (now && one.tick < now.tick && one.part === "moment") return; // overtaken by the record
-      if (one.compiling) { slot("clock").textContent = "Compiling; the first time takes some seconds."; now = one; return; }
+      if (one.part === "compiling") return; // the panels say it
       const was = now;
       now = one;
       if (one.part === "flight") {

@@ -121,8 +121,8 @@ export function mount(root, studio) {
     const step = Math.max(1, Math.floor(series.time.length / 400));
     const thin = (values) => values.filter((_, i) => i % step === 0);
     charts.lines(slot("plot"), [
-      { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.primitives[0] },
-      { name: "milling", x: thin(series.time), y: thin(series.milling), colour: colours.primitives[1] },
+      { name: "polarization", x: thin(series.time), y: thin(series.polarization), colour: colours.orders[0] },
+      { name: "milling", x: thin(series.time), y: thin(series.milling), colour: colours.orders[1] },
     ], { x: "time, s", y: "order", range: [0, 1.03] });
   }
 
@@ -162,7 +162,6 @@ export function mount(root, studio) {
       // of frames that come faster than the screen shows them, only the last is drawn
       if (!scheduled) { scheduled = true; requestAnimationFrame(show); }
     },
-    settings() {},
     recolour() { colours = tokens(); drawPlane(); drawSimplex(); drawChart(); file.recolour(); },
     canvases: () => (file.active() ? file.canvases() : [plane.canvas, triangle.canvas]),
     data: () => (file.active() ? file.data() : { now, series }),

@@ -21,12 +21,24 @@ export function mount(root, studio) {
   const classes = () => { let other = 0; return now.names.map((name) => CLASSES[name] ?? OTHERS[other++ % OTHERS.length]); };
   const tones = () => classes().map((name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
 
-  function say(text, share = "") {
+  function say(text, [words, done, total] = ["", 0, 0]) {
     slot("reading").hidden = !text;
-    slot("progress").textContent = text;
-    if (share === "") slot("meter").removeAttribute("value");
+    slot("progress").textContent = words ? `${text}: ${words}` : text;
+    slot("cancel").hidden = text === READING;
+    if (total) slot("meter").value = done / total; else slot("meter").removeAttribute("value");
   }
-  function blame(text) { slot("blamed").hidden = !text; slot("blame").textContent = text; }
+  function blame(text, wanted = "") { // with the input that mends it
+    const before = slot("mend").hidden;
+    slot("blamed").hidden = !text;
+    slot("blame").textContent = text;
+    slot("mend").hidden = !wanted;
+    if (before && wanted) field(wanted).focus();
+  }
+  slot("mend").addEventListener("submit", (event) => {
+    event.preventDefault();
+    say(READING);
+    studio.change("rate", Number(field("rate").value));
+  });
 
   async function take(file) {
     blame("");
@@ -34,7 +46,7 @@ export function mount(root, studio) {
     try { studio.act({ file: await send(file) }); } catch (error) { blame(error.message); say(""); }
   }
   offer(slot("tracks-file"), slot("tracks-drop"), take);
-  slot("boids").addEventListener("click", () => studio.act({ boids: true }));
+  for (const name of ["boids", "cancel"]) slot(name).addEventListener("click", () => studio.act({ boids: true }));
   for (const name of ["leave_out", "predator"]) field(name).addEventListener("change", (event) => studio.change(name, event.target.value));
 
   // With a file, its own settings and the way back are offered, also if it could not be read.
@@ -103,15 +115,15 @@ export function mount(root, studio) {
     const three = (order) => `polarization ${number(order?.polarization, 2)}, spread ${number(order?.spread, 3)} ${now.unit}, speed ${number(order?.speed, 3)} ${now.unit}/s`;
     slot("data-order").textContent = `Data: ${three(now.order)}`;
     slot("simulated-order").textContent = now.simulated_order ? `Simulated: ${three(now.simulated_order)}` : "";
-    slot("fitted").textContent = now.fitted ? `Fitted to ${now.fitted} of ${now.decisions} decisions; policychord tracks fit  uses all, with more rivals.` : "";
+    slot("fitted").textContent = now.fitted ? `Fitted to ${now.fitted} of ${now.decisions} decisions; the command policychord tracks fit uses all, with more rivals.` : "";
   }
   const number = (value, digits) => (value === null || value === undefined ? "–" : digits === 2 ? value.toFixed(2) : Number(value.toPrecision(digits)).toString());
 
   function drawChart() {
     const step = Math.max(1, Math.floor(series.time.length / 400)), thin = (values) => values.filter((_, i) => i % step === 0);
     charts.lines(slot("tracks-plot"), [
-      { name: "data", x: thin(series.time), y: thin(series.data), colour: colours.ink },
-      { name: "simulated", x: thin(series.time), y: thin(series.simulated), colour: colours.primitives[1], dash: "dot" },
+      { name: "data", x: thin(series.time), y: thin(series.data), colour: colours.orders[0] },
+      { name: "simulated", x: thin(series.time), y: thin(series.simulated), colour: colours.orders[0], dash: "dot" },
     ], { x: "time, s", y: "polarization", range: [0, 1.03] });
   }
 
@@ -122,7 +134,7 @@ export function mount(root, studio) {
   return {
     show,
     frame(one) {
-      blame(one.fault);
+      blame(one.fault, one.field);
       if (known !== one.file || one.stage !== "playing") attend(one.file);
       known = one.file;
       if (one.stage === "fault") { now = null; camera = null; say(""); show("flock"); return; }
@@ -130,7 +142,7 @@ export function mount(root, studio) {
       if (other) { series = empty(); camera = null; }
       now = one;
       show("tracks");
-      say({ fitting: `Fitting ${one.decisions > 1200 ? "1200 of " : ""}${one.decisions} decisions; the first time takes a minute`, simulating: "Simulating" }[one.stage] ?? "");
+      say({ fitting: `Fitting ${one.decisions > 1200 ? "1200 of " : ""}${one.decisions} decisions`, simulating: "Simulating" }[one.stage] ?? "", one.progress);
       if (one.stage === "playing" && (!series.time.length || one.time !== series.time[series.time.length - 1])) {
         series.time.push(one.time); series.data.push(one.order.polarization); series.simulated.push(one.simulated_order?.polarization ?? null);
         if (series.time.length > MOST_MOMENTS) for (const values of Object.values(series)) values.shift();

@@ -127,7 +127,7 @@ export function mount(root, studio) {
     triangle.begin();
     c.drawImage(relief, 0, 0, width, height);
     simplex.border(c, box, colours, NAMES);
-    const path = frames.flow?.arrays.weights;
+    const path = studio.fresh(frames.flow) ? frames.flow.arrays.weights : null; // none if it has a fault
     if (path) {
       const points = [];
       for (let i = 0; i < path.shape[0]; i++) points.push(simplex.at(box, ...path.values.subarray(3 * i, 3 * i + 3)));
@@ -165,10 +165,9 @@ export function mount(root, studio) {
 
   function describeCircuit() {
     const text = slot("verdict"), found = frames.circuit;
-    if (!found) return;
     text.className = found.fault ? "" : found.stable ? "settles" : "swings";
     const rate = Math.abs(found.growth ?? 0).toPrecision(2);
-    text.textContent = found.fault ?? (found.stable
+    text.textContent = found.fault ? "" : (found.stable
       ? `It settles at the optimum; what is left fades at a rate of ${rate} per second.`
       : `It never settles: a swing grows at a rate of ${rate} per second until it limits itself.`);
   }
@@ -192,10 +191,9 @@ export function mount(root, studio) {
   return {
     frame(one) {
       if (one.part === "gate") { frames.gate = one; relief = null; describe(); drawActions(); drawSimplex(); }
-      if (one.part === "flow") { frames.flow = one.fault ? null : one; drawSimplex(); if (layer === "energy") drawChart(); }
+      if (one.part === "flow") { frames.flow = one; drawSimplex(); if (layer === "energy") drawChart(); }
       if (one.part === "circuit") { frames.circuit = one; describeCircuit(); drawChart(); }
     },
-    settings() {},
     recolour() { colours = tokens(); relief = null; drawActions(); drawSimplex(); drawChart(); },
     canvases: () => [actions.canvas, triangle.canvas],
     data: () => frames,

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from ...agent import DURATION, check_used
+from ..._names import DURATION, EPS, SEED, SEEDS, check_used
 
 Scenario = Literal["polarization", "milling", "leaders", "temperature", "couzin", "cucker-smale", "vicsek"]
 Ablation = Literal["fixed-weights", "no-collision-term"]
@@ -22,7 +22,7 @@ class FlockSettings(BaseModel):
 
     # Table S1
     dt: float = Field(default=0.05, gt=0, description="time step dt (s)")
-    boids: int = Field(default=40, ge=1, description="number of boids N")
+    boids: int = Field(default=40, ge=1, description="number of boids, N")
     grid: int = Field(default=30, ge=3, le=300, description="points along each axis of the action grid; d_u = 30^2")
     max_speed: float = Field(default=1.0, gt=0, description="largest speed v_max (m/s)")
     max_acceleration: float = Field(default=3.0, gt=0, description="largest acceleration u_max (m/s^2)")
@@ -41,7 +41,7 @@ class FlockSettings(BaseModel):
         default=0.01, gt=0, description="of the predicted next state, Sigma_p; moves no weight (m^2, m^2/s^2)"
     )
     desired_variance: float = Field(default=0.01, gt=0, description="of the desired next state, Sigma_q (m^2, m^2/s^2)")
-    eps: float = Field(default=0.5, ge=1e-9, le=1e9, description="temperature")
+    eps: float = Field(default=0.5, ge=1e-9, le=1e9, description=EPS)
     prior: tuple[PositiveFloat, PositiveFloat, PositiveFloat] = Field(
         default=(1.0, 1.0, 1.0),
         description="shares of separation, alignment and cohesion where the cost does not decide (bias)",
@@ -52,13 +52,17 @@ class FlockSettings(BaseModel):
 
     # what the table leaves open
     steps: int = Field(default=440, ge=1, description="time steps")
-    seeds: int = Field(default=8, ge=1, description="episodes, each from its own random start")
-    seed: int = Field(default=0, ge=0, description="of all random draws")
-    update: Update = Field(default="synchronous", description="all boids at once, or one after another in place")
+    seeds: int = Field(default=8, ge=1, description=SEEDS)
+    seed: int = Field(default=0, ge=0, description=SEED)
+    update: Update = Field(
+        default="synchronous", description="synchronous: all boids move at once; sequential: one after another"
+    )
     start: Literal["square", "ring"] = Field(default="square", description="where boids begin")
-    start_size: float = Field(default=2.5, gt=0, description="half width of the square, or radius of the ring (m)")
+    start_size: float = Field(
+        default=2.5, gt=0, description="half width of the square, or radius of the ring, in which boids start (m)"
+    )
     start_pace: float = Field(default=1.0, gt=0, le=1, description="factor on the speeds of a start in the square")
-    leaders: int = Field(default=0, ge=0, description="boids that know the goal")
+    leaders: int = Field(default=0, ge=0, description="how many of the boids know the goal")
     goal: tuple[float, float] = Field(default=(-15.0, -15.0), description="where leaders want to go: p_g (m)")
     collision_term: bool = Field(default=False, description="whether the model punishes accelerating into neighbours")
     collision_strength: float = Field(default=2.0, ge=0, description="of that term")
@@ -74,7 +78,11 @@ class FlockSettings(BaseModel):
     tau: float = Field(default=1.0, gt=0, description="time constant of the weights in flow and circuit")
     fixed_weights: bool = Field(default=False, description="keep the weights at the prior, 1/3, a control")
     followers: Followers = Field(default="composed", description="what boids without a goal do")
-    form: Form = Field(default="released", description="constants and form of the followers from the literature")
+    form: Form = Field(
+        default="released",
+        description="followers of the last three scenarios: released (as in the paper's scripts) or original (as "
+        "in their own articles)",
+    )
     selection: Literal["sample", "mean", "mode"] = Field(default="sample", description="how actions are chosen")
     tol: float = Field(default=1e-10, gt=0, description="bound on the certified gap of every decision")
     search: Literal["auto", "pairs", "cells"] = Field(default="auto", description="how neighbours are found")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from ..._types import Action, ArrayLike, Time
 from ...loops.environment import AbstractEnv, Box, Spaces, Step, Variable
+from .settings import DT, Disturbance, PathName
 
-PathName = Literal["lemniscate", "circle", "square", "hover"]
 Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x, vx, z, vz over time
 
 HEIGHT = 1.0  # m, where all paths begin
@@ -63,8 +63,6 @@ def _square(t: np.ndarray, s: float, w: float) -> Line:
 _SHAPES = {"lemniscate": _lemniscate, "circle": _circle, "square": _square, "hover": lambda t, s, w: (0.0 * t,) * 4}
 
 
-Disturbance = Literal["centre", "stale-point"]
-
 # The Crazyflie, as the recorded simulator has it.
 MASS, GRAVITY, INERTIA = 0.027, 9.8, 1.4e-5  # kg, m/s^2, kg m^2
 ARM = 0.0397  # m; a model of the drone takes ARM/sqrt(2) for the lever of a thrust
@@ -73,7 +71,7 @@ HOVER = MASS * GRAVITY / 2  # N, each thrust of a drone that hangs in the air
 KF, PWM_SLOPE, PWM_OFFSET = 3.16e-10, 0.2685, 4070.3  # thrust of one side: 2 KF (slope PWM + offset)^2
 LEAST_PWM, LARGEST_PWM = 20000.0, 65535.0
 LEAST_THRUST, LARGEST_THRUST = (2 * KF * (PWM_SLOPE * pwm + PWM_OFFSET) ** 2 for pwm in (LEAST_PWM, LARGEST_PWM))  # N
-SUBSTEP, DT = 1e-3, 0.02  # s: a step of the physics; how long a decision holds
+SUBSTEP = 1e-3  # s: a step of the physics
 FLOOR = -0.0365  # m, height at which the recorded drone comes to rest
 FRICTION = 0.5  # of the drone on the floor, read off the recorded crashes
 

@@ -5,11 +5,13 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from ...agent import DURATION, Gate, Selection, check_used
-from .physics import DT, Disturbance, PathName, substeps
+from ..._names import DURATION, EPS, SEED, SEEDS, Gate, Selection, check_used
 
 Experiment = Literal["pd", "lqr"]  # which pair of controllers is composed
 Horizon = Literal["one-step", "cost-to-go"]
+PathName = Literal["lemniscate", "circle", "square", "hover"]
+Disturbance = Literal["centre", "stale-point"]
+DT = 0.02  # s, how long a decision holds
 Six = tuple[float, float, float, float, float, float]
 
 
@@ -37,8 +39,9 @@ class CompositionSettings(_Frozen):
 
     gate: Gate = Field(
         default="equilibrium",
-        description="where weights come from: the optimum, the flow or the circuit that goes on from the last "
-        "decision, one step as in the paper's scripts, the prior, or the cheapest primitive alone",
+        description="where weights come from: equilibrium (the optimal ones), flow or circuit (the paper's dynamics, "
+        "from the last decision on), one-step (as its scripts compute them), prior (always 50/50), cheapest (the "
+        "primitive with the lowest expected cost) or posterior",
     )
     duration: PositiveFloat = Field(
         default=DURATION, description="how long flow or circuit run at each decision, in the unit of tau"
@@ -47,14 +50,16 @@ class CompositionSettings(_Frozen):
         default=1.0, description="time constant of the weights in flow and circuit (Tables S3, S4)"
     )
     selection: Selection = Field(
-        default="sample", description="what is done with the mixture: its mean, its mode, a draw, or turns"
+        default="sample",
+        description="the action taken: mean of the mixture, mode (the most probable), sample (drawn, as in "
+        "the paper), dither (one controller at a time, in turns that match the weights), or of the posterior",
     )
     horizon: Horizon = Field(
-        default="one-step", description="what the model prices: the next state, or all that follow"
+        default="one-step",
+        description="what an action is judged by: one-step (the cost of the next state, as in the paper) "
+        "or cost-to-go (of all that follow)",
     )
-    eps: PositiveFloat = Field(
-        default=0.05, description="temperature: low follows the cost, high takes half of each (Tables S3, S4)"
-    )
+    eps: float = Field(default=0.05, ge=1e-9, le=1e9, description=f"{EPS}; Tables S3, S4")
     prior: tuple[PositiveFloat, PositiveFloat] = Field(
         default=(1.0, 1.0), description="shares of the stabilising and the tracking controller by habit (bias)"
     )
@@ -62,7 +67,12 @@ class CompositionSettings(_Frozen):
         default=0.01, description="standard deviation of the primitives, root of Sigma_u in Tables S3, S4 (N)"
     )
     points: int = Field(default=30, ge=2, le=300, description="grid points for each thrust; 30^2 in Tables S3, S4")
-    margin: float = Field(default=0.0, ge=0, description="how far the grid reaches past the motors' limits (N)")
+    margin: float = Field(
+        default=0.0,
+        ge=0,
+        description="how far the grid of thrusts reaches past what the "
+        "motors can do, so that it cuts no controller short (N)",
+    )
 
     @model_validator(mode="after")
     def _used(self) -> Self:
@@ -73,15 +83,15 @@ class CompositionSettings(_Frozen):
 class QuadrotorSettings(_Frozen):
     """The paper's values as defaults; a misspelt setting is an error."""
 
-    seed: int = Field(default=0, ge=0, description="of all random draws")
-    seeds: int = Field(default=1000, ge=2, description="episodes for each controller; 1000 in Fig. 5c")
+    seed: int = Field(default=0, ge=0, description=SEED)
+    seeds: int = Field(default=1000, ge=2, description=f"{SEEDS}; 1000 in Fig. 5c")
     control_seeds: int = Field(default=200, ge=2, description="episodes at most, wherever something is only a control")
     dt: PositiveFloat = Field(
         default=DT,
         description="sampling time dt, Tables S3, S4: how long a decision holds, a whole number of milliseconds (s)",
     )
     steps: int = Field(default=300, ge=1, description="decisions in an episode (T, Table S3)")
-    path: PathName = Field(default="lemniscate", description="what is to be followed")
+    path: PathName = Field(default="lemniscate", description="the path to follow; lemniscate is a figure of eight")
     scale: PositiveFloat = Field(default=0.75, description="half width of the path, as in the released scripts (m)")
     period: PositiveFloat = Field(default=6.0, description="time for one round (s)")
     start: Six = Field(
@@ -90,14 +100,16 @@ class QuadrotorSettings(_Frozen):
     )
     disturbance: Disturbance = Field(
         default="stale-point",
-        description="where random forces act: centre (of mass), or stale-point, where the drone was when the control "
-        "step began, as in the paper's simulator; that also turns the drone",
+        description="where random forces act: centre (of mass), or stale-point (where the drone was when the step "
+        "began, as in the paper's simulator; this also turns the drone)",
     )
     force_sd: float = Field(default=0.03, ge=0, description="standard deviation of those forces, sigma_d, Table S3 (N)")
     thrust_sd: float = Field(
         default=0.01, ge=0, description="standard deviation of the actuators' noise, Sigma_u of Table S3 again (N)"
     )
-    impulse: float = Field(default=1.0, description="push of the LQR experiment, for one decision; m_i, Table S4 (N)")
+    impulse: float = Field(
+        default=1.0, description="force of the push of the LQR pair, for one decision; m_i, Table S4 (N)"
+    )
     drag: float = Field(default=0.0, ge=0, description="air drag d in a = -d (1 + |v|) v")
     cost: CostWeights = Field(
         default=CostWeights(state=(1.0, 0.1, 1.0, 0.1, 0.1, 0.1), thrust=0.1), description="what flights cost: Q, R"
@@ -115,6 +127,8 @@ class QuadrotorSettings(_Frozen):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        from .physics import substeps  # heavy, and only this needs it
+
         substeps(self.dt)
         return self
 

@@ -1,50 +1,24 @@
 """What the page draws: the data, the group, one person, and the report to take away."""
 
-import base64
-import io
-from collections.abc import Callable
-from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from ...._types import Watch
 from ....choices.checks import Examination, examine, recover
 from ....choices.compare import OURS, Analysis, fit_rivals, weights_by_trial
-from ....choices.data import as_csv
 from ....choices.predictive import check_predictions
-from ....choices.report import (
-    describe_groups,
-    model_table,
-    remarks_on,
-    sections,
-    subject_table,
-    title_of,
-    verdict,
-    weight_table,
-)
+from ....choices.report import describe_groups, remarks_on, verdict
 from ....choices.simulate import SYNTHETIC
 from ....choices.tables import NAMES, NEEDED, DataError, guess_columns, header_of, parse_columns
 from ....choices.tasks import describe_task
-from ....runs.page import markdown
 from ...security import LARGEST_BODY
 from ...wire import Frame
 from .state import Fitting, State
 
 MOST_COLUMNS = 200  # that a page lists to choose from
-
-_STYLE = """
-:root { color-scheme: light; }
-body { max-width: 52rem; margin: 2.5rem auto 4rem; padding: 0 1.2rem; color: #1c1e21; background: #fff;
-  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
-h1, h2 { font-family: Charter, "Iowan Old Style", Palatino, Georgia, "Liberation Serif", serif; line-height: 1.2; }
-h2 { margin-top: 2.4rem; }
-table { display: block; max-width: 100%; overflow-x: auto; border-collapse: collapse; font-size: .92rem; }
-th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #dfe1e4; text-align: left; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
-th { white-space: normal; vertical-align: bottom; }
-img { max-width: 100%; height: auto; }
-a { color: #0b5394; }
-"""
 
 
 def data_frame(state: State) -> Frame:
@@ -84,15 +58,19 @@ def _table_of(state: State) -> dict[str, Any]:
             "ours": {name: taken.get(name, "") for name in names}}  # fmt: skip
 
 
-def progress_frame(fitting: Fitting) -> Frame:
+def progress_frame(fitting: Fitting, stopped: bool = False) -> Frame:
+    """How far the fits are; `computing` names the parts that wait for them."""
     done, count = len(fitting.fits), len(fitting.plan.models)
     words = "Weighing the primitives at every trial, comparing the models"
-    if fitting.waiting:
+    if stopped:
+        words = f"Stopped: {done} of {count} models are fitted"
+    elif fitting.waiting:
         words = f"Fitting {fitting.waiting[0]} to {len(fitting.people)} people, model {done + 1} of {count}"
-    return Frame("progress", {"words": words, "done": done, "of": count + 1}, {})
+    header = {"words": words, "done": done, "total": count + 1, "computing": ["group", "person"], "stopped": stopped}
+    return Frame("progress", header, {})
 
 
-def group_frame(state: State, analysis: Analysis) -> Frame:
+def group_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
     selection, against = analysis.everything.selection, analysis.ours.against_reference
     models = [
@@ -105,11 +83,11 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
     ]  # fmt: skip
     best = selection.responsibilities.argmax(1)
     names = list(analysis.models)
-    examined = _examine_uploaded(state, analysis)
+    examined = _examine(fitting, analysis) if uploaded else None
     header = {
         "models": models, "bor": float(selection.bor), "ours": OURS, "verdict": verdict(analysis, examined),
         "warnings": [] if examined is None else list(examined.warnings),
-        "groups": list(describe_groups(state.fitting.choices, analysis)),
+        "groups": list(describe_groups(fitting.choices, analysis)),
         "reference": analysis.ours.reference,
         "against_reference": {"pxp": against.pxp(OURS), "bor": float(against.selection.bor)},
         "subjects": analysis.models[OURS].subjects.tolist(), "best": [names[k] for k in best],
@@ -122,17 +100,14 @@ def group_frame(state: State, analysis: Analysis) -> Frame:
                                    "responsibilities": selection.responsibilities})  # fmt: skip
 
 
-def _examine_uploaded(state: State, analysis: Analysis) -> Examination | None:
+def _examine(fitting: Fitting, analysis: Analysis) -> Examination:
     """What a reader of the verdict must know of uploaded choices; of simulated people the model is known."""
-    if state.upload is None:
-        return None
-    return examine(state.fitting.choices, analysis, state.view.plan(state.fitting.choices.task))
+    return examine(fitting.choices, analysis, fitting.plan)
 
 
-def recovery_frame(state: State, analysis: Analysis) -> Frame:
+def recovery_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """People simulated by every fitted model on this task, and fitted again: what can be found?"""
-    plan = state.view.plan(state.fitting.choices.task)
-    again = recover(state.fitting.choices, plan, analysis.models, cohorts=1)
+    again = recover(fitting.choices, fitting.plan, analysis.models, cohorts=1, progress=watch)
     header = {
         "models": list(again.models), "best": again.people.tolist(),
         "coefficients": [
@@ -144,10 +119,9 @@ def recovery_frame(state: State, analysis: Analysis) -> Frame:
     return Frame("recovery", header, {})
 
 
-def ppc_frame(state: State, analysis: Analysis) -> Frame:
+def ppc_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
     """Do the fitted models repeat, stay, shift and find the best arm as often as these people do?"""
-    plan = state.view.plan(state.fitting.choices.task)
-    checked = check_predictions(plan.everything, analysis.models, analysis.trials)
+    checked = check_predictions(fitting.plan.everything, analysis.models, analysis.trials)
     rows = [("people", checked.observed), *zip(checked.models, checked.expected, strict=True)]
     header = {
         "statistics": list(checked.statistics),
@@ -192,45 +166,14 @@ def person_frame(state: State, analysis: Analysis) -> Frame:
     return Frame("person", header, arrays)
 
 
-def report_page(state: State, analysis: Analysis) -> str:
-    """What `policychord choices fit` writes to a folder, in one page that fetches nothing."""
-    from ....choices import figures  # matplotlib takes a second
+def report_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
+    """The page that `policychord choices fit` writes."""
+    from ....runs.choices import ChoiceResult, results_of, write_choices  # matplotlib takes a second
 
-    choices = state.fitting.choices
-    plan = state.view.plan(choices.task)
-    examined = _examine_uploaded(state, analysis)
-    known = analysis.models[plan.reference]
+    choices, plan = fitting.choices, fitting.plan
+    known, remarks = analysis.models[plan.reference], remarks_on(choices, plan, analysis)
     rivals = fit_rivals(analysis.trials, analysis.link, analysis.eps, plan=plan, known=known)
-    (_, first), *rest = sections(analysis, rivals, examined, remarks_on(choices, plan, analysis))
-    tables: dict[str, Callable[..., Any]] = {"models.csv": model_table, "subjects.csv": subject_table,
-                                             "weights.csv": weight_table}  # fmt: skip
-    links = "".join(
-        f'<li><a download="{name}" href="{_uri("text/csv", as_csv(table(analysis)).encode())}">{name}</a></li>'
-        for name, table in tables.items()
-    )
-    shown = {"Protected exceedance probability of every model": figures.comparison,
-             "Weights in the course": figures.weights}  # fmt: skip
-    drawn = "".join(
-        f'<figure><img alt="{escape(alt)}" src="{_uri("image/svg+xml", _svg(draw, analysis))}"></figure>'
-        for alt, draw in shown.items()
-    )
-    words = "".join(f"<h2>{escape(heading)}</h2>{markdown(text)}" for heading, text in rest)
-    title = escape(title_of(analysis))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{title}</title><style>{_STYLE}</style></head>'
-        f"<body><h1>{title}</h1>{markdown(first)}{drawn}{words}<h2>Tables</h2><p>As files, inside this page:</p>"
-        f"<ul>{links}</ul></body></html>\n"
-    )
-
-
-def _svg(draw: Any, analysis: Analysis) -> bytes:
-    from ....drawing import save, styled
-
-    target = io.BytesIO()
-    save(styled(draw, analysis), target, format="svg", metadata={"Date": None})
-    return target.getvalue()
-
-
-def _uri(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    result = ChoiceResult(choices, plan, analysis, _examine(fitting, analysis), rivals, None, None, None, remarks)
+    with TemporaryDirectory(prefix="policychord-") as folder:
+        write_choices(result, results_of(result), Path(folder))
+        return Frame("report", {"html": (Path(folder) / "report.html").read_text(encoding="utf-8")}, {})

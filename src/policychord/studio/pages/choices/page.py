@@ -6,11 +6,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....choices.data import Choices, DataError
-from ...inputs import check_limits, check_names, describe_inputs, in_words
+from ...inputs import check_limits, check_names, describe_inputs, in_words, inputs_of
+from ...jobs import pursue
 from ...uploads import Upload, tidy
 from ...wire import Frame
 from ..base import Page
-from .frames import data_frame, group_frame, person_frame, ppc_frame, progress_frame, recovery_frame, report_page
+from .frames import data_frame, group_frame, person_frame, ppc_frame, progress_frame, recovery_frame, report_frame
 from .state import (
     ASKED,
     EVERYTHING,
@@ -24,6 +25,9 @@ from .state import (
 )
 from .view import INPUTS, LEARNS_UNCERTAINTY, OF_COHORT, OF_CUSTOM, OWN_DEFAULTS, ChoicesView, choices_snippet
 
+MAKE = {"group": group_frame, "report": report_frame, "recovery": recovery_frame, "ppc": ppc_frame}
+NOT_PERSON = ("moment", "only_block")  # settings that a part does not depend on
+NOT_GROUP = ("participant", *NOT_PERSON)
 LONGEST_FAULT = 3000  # characters of what is wrong with a file
 
 
@@ -98,9 +102,13 @@ def _updated(old: State, view: ChoicesView) -> State:
             missing=state.missing, fault=state.fault, broken=state.broken
         )
     if any(getattr(view, name) != getattr(old.view, name) for name in ("link", "models", "learner")):
-        return state._replace(fitting=start_fitting(state.fitting.choices, view), analysis=None, left=EVERYTHING)
+        fitting = start_fitting(state.fitting.choices, view)
+        return state._replace(fitting=fitting, analysis=None, left=EVERYTHING, stopped=False)
     if view.eps != old.view.eps or view.primitives != old.view.primitives:
-        return state._replace(analysis=None, left=_with(state.left, "fit", "group", "person"))
+        fitting = state.fitting._replace(plan=view.plan(state.fitting.choices.task))
+        return state._replace(
+            fitting=fitting, analysis=None, left=_with(state.left, "fit", "group", "person"), stopped=False
+        )
     if view != old.view:
         return state._replace(left=_with(state.left, "person"))
     return state
@@ -112,11 +120,11 @@ def _with(left: tuple[str, ...], *parts: str) -> tuple[str, ...]:
 
 
 def _with_choices(state: State, choices: Choices, upload: Upload | None) -> State:
-    return State(state.view, start_fitting(choices, state.view), upload)
+    return State(state.view, start_fitting(choices, state.view), upload, job=state.job)
 
 
 def _act(state: State, what: Mapping[str, Any]) -> State:
-    """Take a file, go back to simulated people, make the report, simulate and refit, or check predictions."""
+    """Take a file, go back to simulated people, make the report, simulate and refit, check predictions, or stop."""
     view = state.view.model_copy(update={"participant": 1, "moment": 1})
     match dict(what):
         case {"file": Upload() as upload, **rest} if not rest:
@@ -130,28 +138,48 @@ def _act(state: State, what: Mapping[str, Any]) -> State:
             return _with_choices(state._replace(view=plain), simulate_cohort(plain), None)
         case {"report": True, **rest} | {"recovery": True, **rest} | {"ppc": True, **rest} if not rest:
             return state._replace(left=_with(state.left, *what))
-    raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort, report, recovery or ppc.")
+        case {"cancel": bool() as stop, **rest} if not rest:
+            if stop and state.job is not None:
+                state.job.stop()
+            if state.analysis is None:
+                return state._replace(stopped=stop, left=EVERYTHING)
+            return state._replace(left=tuple(part for part in state.left if part not in ASKED))
+    raise ValueError(f"act = {str(dict(what))[:60]}: use file, cohort, report, recovery, ppc or cancel.")
 
 
-def _frame(state: State) -> tuple[State, Frame]:
+def _frame(state: State) -> tuple[State, Frame | None]:
     """The next part; of the fits, one model after another."""
     part, *rest = state.left
-    drawn = state._replace(left=tuple(rest))
     if part == "data":
-        return drawn, data_frame(state)
-    if state.analysis is None:
-        if not state.fitting.waiting:
-            analysis = finish_fitting(state.fitting, state.view)
-            return drawn._replace(analysis=analysis), progress_frame(state.fitting)
-        fitting = fit_next(state.fitting)
-        return state._replace(fitting=fitting), progress_frame(fitting)
-    if part == "report":
-        return drawn, Frame("report", {"html": report_page(state, state.analysis)}, {})
-    if part in ("recovery", "ppc"):
-        return drawn, (recovery_frame if part == "recovery" else ppc_frame)(state, state.analysis)
+        return state._replace(left=tuple(rest)), data_frame(state)
+    if state.analysis is None or part == "fit":
+        return _fit_on(state)
+    left = state._replace(left=tuple(rest))
     if part == "person":
-        return drawn, person_frame(state, state.analysis)
-    return drawn, group_frame(state, state.analysis) if part == "group" else progress_frame(state.fitting)
+        return left, _of_settings(person_frame(state, state.analysis), state, NOT_PERSON)
+    job, ended = pursue(state.job, MAKE[part], state.fitting, state.analysis, state.upload is not None)
+    if not ended:
+        new = job is not state.job and part in ASKED
+        return state._replace(job=job), Frame("asked", {"words": ASKED[part]}, {}) if new else None
+    return left._replace(job=None), _of_settings(job.result(), state, NOT_GROUP)
+
+
+def _fit_on(state: State) -> tuple[State, Frame | None]:
+    """The next model; a frame says that it has begun."""
+    if state.analysis is not None or state.stopped:
+        rest = tuple(part for part in state.left if part != "fit") if state.analysis else ()
+        return state._replace(left=rest), progress_frame(state.fitting, state.stopped)
+    job, ended = pursue(state.job, fit_next if state.fitting.waiting else finish_fitting, state.fitting)
+    if not ended:
+        begun = job is not state.job and not state.fitting.fits
+        return state._replace(job=job), progress_frame(state.fitting) if begun else None
+    if not state.fitting.waiting:
+        return state._replace(job=None, analysis=job.result(), left=_with(state.left, "fit")), None
+    return state._replace(job=None, fitting=job.result()), progress_frame(job.result())
+
+
+def _of_settings(frame: Frame, state: State, without: tuple[str, ...]) -> Frame:
+    return frame._replace(header={**frame.header, **inputs_of(_describe(state)["settings"], without)})
 
 
 def _restart(state: State) -> State:
@@ -174,7 +202,21 @@ def _describe(state: State) -> dict[str, Any]:
     return {
         "settings": {name: now[name] for name in names}, "defaults": {name: standard[name] for name in names},
         "snippet": choices_snippet(state.view, state.upload.name if state.upload else "", person),
+        "idle": _idle(state),
     }  # fmt: skip
+
+
+def _idle(state: State) -> dict[str, str]:
+    """Inputs that do nothing now, and why."""
+    view = state.view
+    idle = dict.fromkeys(OF_CUSTOM, "Choose the experiment custom first.") if view.experiment != "custom" else {}
+    if view.learner not in LEARNS_UNCERTAINTY:
+        idle |= dict.fromkeys(("ucb", "thompson", "hybrid"), "This learner has no uncertainty.")
+    if state.upload is not None:
+        idle |= dict.fromkeys(OF_COHORT, "These are your data: go back to simulated people first.")
+    if state.fitting.choices.task.arms > 2 or state.fitting.choices.offered is not None:
+        idle["link"] = "More than two arms, or arms that are not always there, need the logit."
+    return idle
 
 
 CHOICES = Page(

@@ -4,20 +4,31 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...._types import Watch
 from ....choices.compare import Analysis, Plan, believe_by, compare_all
 from ....choices.data import Choices, DataError
 from ....choices.estimate import Fitted, fit
 from ....choices.learners import Trials
-from ....choices.measure import measure_task, mismatches
+from ....choices.measure import measure_task
 from ....choices.models import classic
 from ....choices.simulate import GROUPS, draw_people, simulate_choices, synthetic
 from ....choices.tables import parse_columns
+from ...inputs import in_page_words
+from ...jobs import Job
 from ...parser import parse
 from ...uploads import Upload
 from .view import EXPERIMENTS, MEASURED, MOST_PEOPLE, OWN_DEFAULTS, ChoicesView
 
+# Options of the command that are controls here.
+PAGE_WORDS = (
+    (r"[Nn]ame (them|it) with --columns \S+", r"Choose \1 under Columns of the table"),
+    (r" ?\(--columns [^)]*\)", " (Columns of the table)"), (r"--columns\b", "Columns of the table"),
+    (r"--experiment\b", "Experiment"), (r"--variance\b", "Spread of values"), (r"--noise\b", "Noise of rewards"),
+    (r"\b[Cc]orrect the file,? or run again\b", "Correct the file"),
+)  # fmt: skip
 EVERYTHING = ("data", "fit", "group", "person")
-ASKED = ("report", "recovery", "ppc")  # parts that somebody asks for by a button
+# Parts that somebody asks for by a button, and what is said meanwhile.
+ASKED = {"report": "Writing the report", "recovery": "Simulating and fitting again", "ppc": "Comparing predictions"}
 
 
 class Fitting(NamedTuple):
@@ -46,6 +57,8 @@ class State(NamedTuple):
     missing: str = ""  # the file that a link was made with
     analysis: Analysis | None = None
     left: tuple[str, ...] = EVERYTHING
+    job: Job | None = None  # the fit, or the part that is computed
+    stopped: bool = False  # whether somebody cancelled it
 
 
 def simulate_cohort(view: ChoicesView) -> Choices:
@@ -66,7 +79,7 @@ def read_upload(upload: Upload, view: ChoicesView) -> Choices:
         if view.task is None:
             choices = choices._replace(task=measure_task(choices))
     except ValueError as error:
-        raise DataError(str(error)) from None
+        raise DataError(in_page_words(str(error), PAGE_WORDS)) from None
     people = len(np.unique(choices.subject))
     if people > MOST_PEOPLE:
         raise DataError(f"{upload.name} has {people} people: the studio takes up to {MOST_PEOPLE}; more can be done "
@@ -84,34 +97,23 @@ def start_fitting(choices: Choices, view: ChoicesView) -> Fitting:
     return Fitting(choices, trials, np.unique(trials.subject), plan)
 
 
-def fit_next(fitting: Fitting) -> Fitting:
+def fit_next(watch: Watch, fitting: Fitting) -> Fitting:
     """One more model, for all people at once."""
     name = fitting.waiting[0]
     return fitting._replace(fits=(*fitting.fits, (name, fit(fitting.plan.models[name], fitting.trials))))
 
 
-def finish_fitting(fitting: Fitting, view: ChoicesView) -> Analysis:
+def finish_fitting(watch: Watch, fitting: Fitting) -> Analysis:
     """What `analyse` finds, bit by bit; a new temperature or other primitives need no new fits."""
-    return compare_all(fitting.choices, fitting.trials, dict(fitting.fits), view.plan(fitting.choices.task))
+    return compare_all(fitting.choices, fitting.trials, dict(fitting.fits), fitting.plan)
 
 
 def suited(view: ChoicesView, upload: Upload) -> tuple[ChoicesView, Choices]:
-    """A file read for the task of the view if its rewards are of that kind, else for the task that is measured.
-
-    So a table of another lab, with as many arms as it has, needs no setting. A `DataError` says what is wrong if
-    neither can be read.
-    """
-    fault: DataError | None = None
-    for tried in (view, view.model_copy(update={"experiment": MEASURED, **OWN_DEFAULTS})):
-        try:
-            choices = read_upload(upload, tried)
-        except DataError as error:
-            fault = fault or error
-            continue
-        if tried.task is None or not mismatches(choices):
-            return _linked(tried, choices), choices
-    assert fault is not None
-    raise fault from None
+    """A file measured as `policychord choices fit` measures it, unless the view has a task of one's own."""
+    if view.experiment != "custom":
+        view = view.model_copy(update={"experiment": MEASURED, **OWN_DEFAULTS})
+    choices = read_upload(upload, view)
+    return _linked(view, choices), choices
 
 
 def _linked(view: ChoicesView, choices: Choices) -> ChoicesView:

@@ -13,16 +13,18 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...._types import Watch
 from ....loops import streams_of
 from ....worlds.quadrotor.agents import BASELINE, FIXED, Composed, Roster, roster
 from ....worlds.quadrotor.agents import reference_path as path_of
 from ....worlds.quadrotor.flights import program
 from ....worlds.quadrotor.physics import Quadrotor
 from ....worlds.quadrotor.settings import CompositionSettings, Experiment, QuadrotorSettings
-from ...inputs import Input, changed, check_names, describe_inputs, differences, values_of
+from ...inputs import Input, changed, check_names, describe_inputs, differences, inputs_of, values_of
+from ...jobs import Job, pursue
 from ...wire import LARGEST, Frame
 from ..base import FRAMES_PER_SECOND, Page
-from .flying import FASTEST, LONGEST, Drone, Push, flight, fly_on, launch, rewind
+from .flying import BOUT, FASTEST, LONGEST, Drone, Push, flight, fly_on, launch, rewind
 
 MOST = 40  # pushes in one flight
 _NUMBER = r"-?\d{1,3}(?:\.\d{1,4})?"
@@ -94,6 +96,9 @@ INPUTS = (
 )
 
 
+WATCHED = ("layout", "turn", "tilt", "pace", "onward", "playing", "push_speed", "push_angle")  # not of the flight
+
+
 class _LiveFlight(NamedTuple):
     """A flight that is watched."""
 
@@ -102,12 +107,13 @@ class _LiveFlight(NamedTuple):
     pushes: tuple[Push, ...]
     moment: float  # s
     drones: tuple[Drone, ...]
-    compiled: frozenset[str]  # programs that have been compiled, or whose compilation has been announced
+    compiled: frozenset[str]  # programs that have been compiled
     wind: np.ndarray | None
     edition: int  # of the record: another whenever its past or its drones have changed
     sent: tuple[int, int]  # edition and decisions that the page has
     tick: int
     drawn: bool  # whether this moment has been drawn
+    job: Job | None = None  # which compiles programs
 
 
 def _length(live: _LiveFlight) -> float:
@@ -178,6 +184,8 @@ def _settle(
     # who only looks from elsewhere does not hold up time
     same = view.playing and live.view.playing and (settings, pushes) == (live.settings, live.pushes)
     new = live._replace(settings=settings, view=view, pushes=pushes, drawn=live.drawn and same and not other)
+    if inputs_of(_settings(new), WATCHED) != inputs_of(_settings(live), WATCHED):
+        new = new._replace(sent=(-1, -1))  # the page waits for a record of these settings
     if other or world:
         new = new._replace(drones=(), wind=None)
     elif pushes != live.pushes:
@@ -219,11 +227,25 @@ def _describe(live: _LiveFlight) -> dict[str, Any]:
     # a scenario is chosen, not deviated from
     standard = QuadrotorSettings(), _FlightView(scenario=live.view.scenario), _standard(live.view)
     return {
-        "settings": values_of(INPUTS, live.settings, live.settings.composition, live.view)
-        | {"pushes": _write_pushes(live.pushes)},
+        "settings": _settings(live),
         "defaults": values_of(INPUTS, *standard) | {"pushes": ""},
         "snippet": _snippet(live),
+        "idle": _idle(live),
     }
+
+
+def _settings(live: _LiveFlight) -> dict[str, Any]:
+    now = values_of(INPUTS, live.settings, live.settings.composition, live.view)
+    return now | {"pushes": _write_pushes(live.pushes)}
+
+
+def _idle(live: _LiveFlight) -> dict[str, str]:
+    """Inputs that do nothing now, and why."""
+    own = [control.name for control in INPUTS if control.group == GATING]
+    idle = {} if live.view.composed else dict.fromkeys((*own, "scenario"), "The composed drone does not fly.")
+    if live.view.experiment == "pd":
+        idle["impulse"] = "Only flights of the LQR pair meet an impulse."
+    return idle
 
 
 def _snippet(live: _LiveFlight) -> str:
@@ -313,12 +335,17 @@ def _where_they_part(some: Sequence[Push], others: Sequence[Push]) -> int:
 # ------------------------------------------------------------------ drawn
 
 
-def _frame(live: _LiveFlight) -> tuple[_LiveFlight, Frame]:
+def _frame(live: _LiveFlight) -> tuple[_LiveFlight, Frame | None]:
     """The moment, and the record of the flight whenever it has more than the page knows."""
     live = live._replace(tick=live.tick + 1)
-    missing = {program(drone.how) for drone in live.drones} - live.compiled
-    if missing:  # this takes seconds, so it is said before it is done
-        return live._replace(compiled=live.compiled | missing), Frame("moment", {**_now(live), "compiling": True}, {})
+    programs = frozenset(program(drone.how) for drone in live.drones)
+    if programs - live.compiled:  # this takes seconds
+        job, ended = pursue(live.job, _compile, live.drones)
+        if not ended:
+            said = Frame("compiling", {"computing": ["flight"], "words": "Compiling the controllers"}, {})
+            return live._replace(job=job), said if job is not live.job else None
+        job.result()
+        live = live._replace(job=None, compiled=live.compiled | programs, sent=(-1, -1))
     if live.drawn and live.view.playing:
         later = live.moment + live.view.pace / FRAMES_PER_SECOND
         live = live._replace(moment=min(later, _length(live)))
@@ -326,6 +353,13 @@ def _frame(live: _LiveFlight) -> tuple[_LiveFlight, Frame]:
     if live.sent != (live.edition, _reach(live)):
         return live._replace(sent=(live.edition, _reach(live)), drawn=True), _record(live)
     return live._replace(drawn=True), Frame("moment", _now(live), {})
+
+
+def _compile(watch: Watch, drones: tuple[Drone, ...]) -> None:
+    """A bout of each drone that is not shown: the first of a program takes seconds."""
+    for done, drone in enumerate(drones):
+        watch(drone.name, done, len(drones))
+        fly_on(drone, 0, 0, (), len(drone.bouts) * BOUT + 1)
 
 
 def _catch_up(live: _LiveFlight) -> _LiveFlight:
@@ -370,7 +404,8 @@ def _record(live: _LiveFlight) -> Frame:
     }
     meets = view.experiment == "lqr" and live.settings.impulse > 0
     header = {
-        **_now(live), "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
+        **inputs_of(_settings(live), WATCHED), **_now(live),
+        "dt": live.settings.dt, "steps": steps, "known": known, "flight": view.flight,
         "drones": [_drone(drone, view) for drone in live.drones],
         "pushes": [list(push) for push in live.pushes],
         "impulse": int(live.drones[0].marks[0][0].impulse_time) if meets else None,
@@ -407,4 +442,5 @@ FLIGHT = Page(
     frame=_frame,
     settled=lambda live: live.drawn and (_over(live) or not live.view.playing),
     act=_act,
+    moves=True,
 )

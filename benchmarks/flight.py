@@ -1,4 +1,4 @@
-"""The flight that `crazyflie.py` and `benchmarks/composition.py` share: four controllers, a model, and baselines.
+"""The flight of the composition benchmarks: four controllers, a model, and baselines.
 
 A Crazyflie follows a figure of eight in gusts. Nothing here was chosen by how well a composition does: gains of the
 controllers were set before the first one was flown, and those of the baselines in episodes of their own.
