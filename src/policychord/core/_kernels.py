@@ -556,24 +556,27 @@ def _kernel_for(wide: bool):
 
 @once
 def _in_python(wide: bool):
-    """The kernel as Python, and how many probabilities it may still be used for."""
+    """The kernel as Python, and how many probabilities it is still used for: none if a compiled one is kept."""
+    entry = _solve_wide if wide else _solve_dense
     bits, number = (lambda x: np.float64(x).view(np.uint64)), (lambda x: np.uint64(x).view(np.float64))
-    return interpreted(_solve_wide if wide else _solve_dense, _bits=bits, _float=number), [_IN_PYTHON]
+    kept = is_kept(entry)
+    return None if kept else interpreted(entry, _bits=bits, _float=number), [0 if kept else _IN_PYTHON]
 
 
 def _solve_in_python(wide: bool, given, max_passes: int, results) -> bool:
     """Whether these problems, the first and small ones on a machine, were solved without waiting for a compiler."""
-    work = given[0][0].size * results[1].size
-    if work > _IN_PYTHON // 4 or is_kept(_solve_wide if wide else _solve_dense):
+    (kernel, left), work = _in_python(wide), given[0].shape[1] * results[0].size
+    if work > min(left[0], _IN_PYTHON // 4) or kernel is None or is_kept(_solve_wide if wide else _solve_dense):
+        left[0] = min(left[0], work - 1)  # from now on the compiled one
         return False
-    kernel, left = _in_python(wide)
     left[0] -= work
     patience = min(max_passes, _PATIENCE)
     try:
         with np.errstate(all="ignore"):
-            return left[0] >= 0 and not kernel(*given, patience, *results) and bool(np.all(results[2] < patience))
+            kernel(*given, patience, *results)
     except (ArithmeticError, ValueError):  # where compiled code goes on with infinity or NaN
         return False
+    return bool(np.all(results[2] < patience))
 
 
 def _flat(array, core: int, batch: tuple[int, ...]):
