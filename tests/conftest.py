@@ -34,7 +34,6 @@ install_import_hook(
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)  # half of what is left; numba's kernels are as ever
 keep_programs()  # what another worker, or the last run, compiled is loaded
-_kernels._kernel_for(False)  # else the first small problems on a machine were solved in Python, and rounded otherwise
 gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live on: to look at them all took a sixth of it
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
@@ -42,6 +41,12 @@ settings.load_profile("fixed")
 
 MAPS = Path("/proc/self/maps")
 MOST_MAPS = 20_000  # Linux gives a process 65,530 areas of memory, and XLA crashes when it gets no more
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_solver():
+    """Else the first small problems on a machine were solved in Python, and rounded otherwise."""
+    _kernels._kernel_for(False)
 
 
 @pytest.fixture(autouse=True, scope="module")
