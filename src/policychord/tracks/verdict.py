@@ -210,7 +210,8 @@ def _gating_problem(found: Mapping[str, Found], names: Names, units: dict[str, n
     """
     model, first = models_of(names)[gate], _mixture_from(found[ALONE], names, units)
     theta = first.theta
-    if _best_temperature(model, first, units)[0] < first.log_likelihood + LEAST_GAIN:
+    least = (first if gate == GATED else found[SUM]).log_likelihood
+    if _best_temperature(model, first, units)[0] < least + LEAST_GAIN:
         return None
     plain = {name: theta[name] for name in theta if name not in ("social", "odds", "gain", "burst own")}
     gain = np.full(len(names.social), PLAIN_GAIN)
