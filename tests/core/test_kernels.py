@@ -55,7 +55,7 @@ def nothing_compiled(monkeypatch):
 
 @pytest.mark.parametrize("shape", [(20, 2), (20, 3), (20, 7), (8, 41)])
 def test_the_first_small_problems_do_not_wait_for_a_compiler(shape, nothing_compiled, monkeypatch):
-    """The same lines in Python take the same passes; only the order of sums differs."""
+    """The same lines in Python: only the order of sums differs, and conjugate gradients stop a little elsewhere."""
     problems = [member(name, (), *shape) for name in FAMILIES if name != "disjoint" or shape[0] >= shape[1]]
     found = [solve(p, throw=False) for p in problems]
     monkeypatch.undo()
@@ -63,8 +63,9 @@ def test_the_first_small_problems_do_not_wait_for_a_compiler(shape, nothing_comp
     for p, early in zip(problems, found, strict=True):
         late = solve(p, throw=False, route="compiled")
         assert early.outcome == late.outcome
-        assert early.passes == late.passes
-        np.testing.assert_allclose(early.weights, late.weights, rtol=0.0, atol=1e-10)
+        assert abs(early.passes - late.passes) <= 1
+        apart = early.certificate.distance + late.certificate.distance
+        np.testing.assert_allclose(early.weights, late.weights, rtol=0.0, atol=min(apart, 1e-8))
         assert early.certificate.gap <= 1e-10
         assert certify(p, early.weights).gap <= 1e-10
 
