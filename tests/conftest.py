@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from policychord.core import _kernels
 from policychord.runs.compiled import keep_programs
 
 # these load when a test asks for them; processes that tests start run unchecked
@@ -40,6 +41,12 @@ settings.load_profile("fixed")
 
 MAPS = Path("/proc/self/maps")
 MOST_MAPS = 20_000  # Linux gives a process 65,530 areas of memory, and XLA crashes when it gets no more
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_solver():
+    """Else the first small problems on a machine were solved in Python, and rounded otherwise."""
+    _kernels._kernel_for(False)
 
 
 @pytest.fixture(autouse=True, scope="module")

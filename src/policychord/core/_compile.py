@@ -1,7 +1,8 @@
 """How kernels are compiled: flags that let loops vectorise, a private cache on disk, and a message when it takes time.
 
-The first compilation takes some ten seconds. Its result is cached under a name made from the sources, so that it
-happens once per version and never goes stale. Threads and processes that need the same kernel wait for each other.
+The first compilation takes some ten seconds, and small problems are solved in Python until it is needed. Its result is
+cached under a name made from the sources, so that it happens once per version and never goes stale. Threads and
+processes that need the same kernel wait for each other.
 """
 
 import hashlib
@@ -12,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 from numba.core.ccallback import CFunc
+from numba.core.dispatcher import Dispatcher
 from numba.core.sigutils import normalize_signature
 from platformdirs import user_cache_path
 
@@ -66,6 +69,34 @@ def compiled(reassociate: bool = True, signed_zeros: bool = False) -> Callable:
 def cache_folder() -> Path:
     """Where the compiled kernels of exactly this source belong."""
     return user_cache_path("policychord", appauthor=False) / _version()
+
+
+def is_kept(function: Callable) -> bool:
+    """Whether an entry has been compiled on this machine."""
+    return any(cache_folder().glob(f"*.{function.__name__}-*.nbi"))
+
+
+def interpreted(function: Callable, **intrinsics: Callable) -> Callable:
+    """An entry and all helpers that it calls, in the Python that they are written in; intrinsics by their names."""
+    made: dict[int, dict[str, Any]] = {}
+
+    def names_in(module: dict[str, Any]) -> dict[str, Any]:
+        if id(module) not in made:
+            names = made[id(module)] = dict(module)
+            names.update({name: plain(value) for name, value in module.items()})
+            names.update({name: value for name, value in intrinsics.items() if name in names})
+        return made[id(module)]
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, ModuleType) and value.__name__.startswith(f"{__package__}."):
+            return SimpleNamespace(**names_in(vars(value)))
+        if not isinstance(value, Dispatcher):
+            return value
+        code = value.py_func
+        cells = tuple(CellType(plain(cell.cell_contents)) for cell in code.__closure__ or ())
+        return FunctionType(code.__code__, names_in(code.__globals__), code.__name__, closure=cells)
+
+    return FunctionType(function.__code__, names_in(function.__globals__), function.__name__)
 
 
 def compile_entry(signature: Any, function: Callable) -> Callable:
@@ -157,7 +188,7 @@ class _Cache(FunctionCache):
 
 @cache
 def _announce(folder: str) -> None:
-    _say(f"compiling the solver for this processor (about 20 s, once; kept in {folder})")
+    _say(f"compiling the solver for this processor (about 10 s, once; kept in {folder})")
 
 
 def _say(sentence: str) -> None:

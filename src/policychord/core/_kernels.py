@@ -13,7 +13,7 @@ from numba import float64, int8, int64, types
 from . import _method as method
 from . import _sweeps as sweeps
 from ._checks import joint_axes
-from ._compile import compile_entry, compiled, once
+from ._compile import compile_entry, compiled, interpreted, is_kept, once
 
 _CONVERGED, NOT_CONVERGED = int(method.Outcome.CONVERGED), int(method.Outcome.NOT_CONVERGED)
 _ROUNDING_LIMIT, _BAD_INPUT = int(method.Outcome.ROUNDING_LIMIT), int(method.Outcome.BAD_INPUT)
@@ -23,6 +23,7 @@ _typical_rounding = compiled()(unwrap(method.typical_rounding))
 _relative_rounding = compiled()(unwrap(method.relative_rounding))
 _gap_rounding = compiled()(unwrap(method.gap_rounding))
 
+_IN_PYTHON, _PATIENCE = 40_000, 200  # probabilities, of which each takes some ten microseconds; passes
 _NEGLIGIBLE_SHARE = 1e-3  # of a bound
 # the rounding of the largest |ln w| that a sum over primitives leaves
 _MIXED = method.UNIT_ROUNDOFF * (40.0 - method.LOG_FLOOR)
@@ -553,6 +554,31 @@ def _kernel_for(wide: bool):
     return compile_entry(signature, _solve_wide if wide else _solve_dense)
 
 
+@once
+def _in_python(wide: bool):
+    """The kernel as Python, and how many probabilities it is still used for: none if a compiled one is kept."""
+    entry = _solve_wide if wide else _solve_dense
+    bits, number = (lambda x: np.float64(x).view(np.uint64)), (lambda x: np.uint64(x).view(np.float64))
+    kept = is_kept(entry)
+    return None if kept else interpreted(entry, _bits=bits, _float=number), [0 if kept else _IN_PYTHON]
+
+
+def _solve_in_python(wide: bool, given, max_passes: int, results) -> bool:
+    """Whether these problems, the first and small ones on a machine, were solved without waiting for a compiler."""
+    (kernel, left), work = _in_python(wide), given[0].shape[1] * results[0].size
+    if work > min(left[0], _IN_PYTHON // 4) or kernel is None or is_kept(_solve_wide if wide else _solve_dense):
+        left[0] = min(left[0], work - 1)  # from now on the compiled one
+        return False
+    left[0] -= work
+    patience = min(max_passes, _PATIENCE)
+    try:
+        with np.errstate(all="ignore"):
+            kernel(*given, patience, *results)
+    except (ArithmeticError, ValueError):  # where compiled code goes on with infinity or NaN
+        return False
+    return bool(np.all(results[2] < patience))
+
+
 def _flat(array, core: int, batch: tuple[int, ...]):
     """`array` as contiguous float64 with its batch axes broadcast and joined into one."""
     array = np.asarray(array, dtype=np.float64)
@@ -572,8 +598,12 @@ def _flat_pi(pi, batch: tuple[int, ...]):
     return _flat(pi, 2, batch), 1
 
 
-def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False):
+def solve_batch(
+    pi, cost, eps, log_prior, start, tol: float, max_passes: int, keep: bool = False, *, wait: bool = True
+):  # fmt: skip
     """Solve every problem of a batch; `start` holds log-weights, or None for the prior.
+
+    Without `wait`, small problems are solved in Python until the kernel has been compiled on this machine.
 
     Returns NumPy arrays (log_weights, gap, passes, outcome) and, to `keep` for a derivative, ln p + s and 1/p of
     the mixture p and the curvature Pi^T diag(1/p) Pi (of size zero where it is never formed).
@@ -595,9 +625,9 @@ def solve_batch(pi, cost, eps, log_prior, start, tol: float, max_passes: int, ke
     passes, outcome = np.empty(count, np.int64), np.empty(count, np.int8)
     rows, side = count if keep else 1, 0 if wide else n
     level, over_p, curvature = np.empty((rows, d)), np.empty((rows, d)), np.empty((count if keep else 0, side, side))
-    _kernel_for(wide)(
-        pi, pi_step, cost, eps, log_prior, start, tol, max_passes,
-        log_weights, gap, passes, outcome, level, over_p, curvature,
-    )  # fmt: skip
+    given = pi, pi_step, cost, eps, log_prior, start, tol
+    results = log_weights, gap, passes, outcome, level, over_p, curvature
+    if wait or not _solve_in_python(wide, given, max_passes, results):
+        _kernel_for(wide)(*given, max_passes, *results)
     answers = (log_weights, gap, passes, outcome) + ((level, over_p, curvature) if keep else ())
     return tuple([array.reshape(batch + array.shape[1:]) for array in answers])

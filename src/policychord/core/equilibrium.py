@@ -89,7 +89,8 @@ def solve(
     certificate: one that cannot reach `tol` leaves the others as they are alone, and its own gap is still proved.
 
     `route` is for those who need it: "compiled" (CPU) and "jax" (any device) force one implementation. Both
-    support derivatives, forwards and backwards; second derivatives need "jax".
+    support derivatives, forwards and backwards; second derivatives need "jax". Until the compiled one has been compiled
+    on a machine, the same lines solve small problems in Python, with the same certificate and other rounding.
     """
     problem = checked_any(problem)
     tol = tol if is_traced(tol) and np.shape(tol) == () else check_number("tol", tol)
@@ -124,7 +125,7 @@ def _solve_paper(problem: Problem, tol: Any, start: ArrayLike | None, route: Rou
     else:
         from ._kernels import solve_batch  # numba is loaded when it is first needed
 
-        solution = solve_batch(*problem, log_start, tol, MAX_PASSES)
+        solution = solve_batch(*problem, log_start, tol, MAX_PASSES, wait=route == "compiled")
         solution = solution if xp is np else tuple(xp.asarray(a) for a in solution)
     return _equilibrium(xp, problem.eps, *solution)
 

@@ -166,9 +166,9 @@ def _compile_cache() -> Check:
     kernels = sum(fact.st_size for _, fact in facts_of(folder.rglob("*.nbc")))
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK):
-        remedy = "make it writable, or every run compiles again (about 20 s)"
+        remedy = "make it writable, or every run compiles again (about 10 s)"
         return Check("compile cache", "problem", f"{nearest} cannot be written", remedy)
-    cold = f"cold: the first solve compiles (about 20 s, once) into {folder}"
+    cold = f"cold: the first large problem compiles (about 10 s, once) into {folder}"
     return Check("compile cache", "ok", f"warm, {kernels / 2**20:.1f} MiB in {folder}" if kernels else cold)
 
 
