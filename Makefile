@@ -57,7 +57,7 @@ docs: install  ## build the site, running every tutorial; open build/site/index.
 tables: install  ## write the tables and figures that pages show from the code and from records
 	$(BIN)/python docs/_ext/generated.py
 
-check: install  ## format, lint, types, English of the pages
+check: install  ## format, lint, types, English of pages, docstrings and messages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -278,7 +278,7 @@ def draw(rows: dict[str, Any], path: Path) -> None:
 def main() -> None:
     """Measure what the file of results lacks; show, record and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cells", nargs="*", default=list(CELLS_OF), help="which rows")
     parser.add_argument("--out", type=Path, default=Path("build/collective.json"), help="results; what it has is kept")
     parser.add_argument("--record", type=Path, help="keep the tables that a page shows")

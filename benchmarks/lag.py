@@ -132,7 +132,8 @@ def study(name, agent, play, cost, seen):
 
 def draw(found):
     """Weights in time and cost over duration, a row for each."""
-    fig = Figure(figsize=(9.0, 4.8), layout="constrained")
+    fig = Figure(figsize=(9.6, 5.2), layout="constrained")
+    first = {"flock": "separation", "drone": "stabilising"}
     for row, (axes, (name, (traces, costs, _))) in enumerate(zip(fig.subplots(2, 3), found.items(), strict=True)):
         slow, over, circuits = axes
         for gate, colour in (("equilibrium", "black"), ("flow, 0.2 tau", BLUE), ("flow, 0.02 tau", ORANGE)):
@@ -146,20 +147,20 @@ def draw(found):
         for ax in (slow, circuits):
             ax.set(
                 xlabel="decision",
-                ylabel=f"first weight, {name}",
+                ylabel=f"weight of {first[name]}",
                 ylim=(-0.05, 1.45),
                 yticks=(0, 0.5, 1),
             )
-            ax.legend(loc="upper right", fontsize=7)
+            ax.legend(loc="upper right", fontsize=7, frameon=False)
         over.semilogx(DURATIONS, [costs[f"flow, {d:g} tau"] for d in DURATIONS], "o-", color=BLUE, label="flow")
         over.plot(1.0, costs["circuit, 1 tau"], "s", color=GREEN, label="circuit")
         over.axhline(costs["equilibrium"], color="black", linestyle=":", label="equilibrium")
-        over.set(xlabel="duration / tau", ylabel="disorder" if name == "flock" else "median cost of a flight")
-        over.legend(fontsize=7)
-        if row == 0:
-            slow.set_title("The flow, with little time")
-            over.set_title("What the lag costs")
-            circuits.set_title(f"Circuits at eps = {COLD:g}")
+        over.set(xlabel="time for a decision (time constants of the weights)")
+        over.set_ylabel("disorder, 1 - polarization" if name == "flock" else "median cost of a flight")
+        over.legend(fontsize=7, frameon=False)
+        titles = f"{name}, the flow with little time", "what the lag costs", f"circuits at temperature {COLD:g}"
+        for ax, letter, title in zip(axes, "abcdef"[3 * row :][:3], titles, strict=True):
+            ax.set_title(f"{letter}  {title}", loc="left", fontsize=9, fontweight="bold")
     return fig
 
 
@@ -173,16 +174,16 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/lag.png"))
     parser.add_argument("--record", type=Path, help="a file of tables")
-    told = parser.parse_args()
+    given = parser.parse_args()
     found = {"flock": study("flock", *flock()), "drone": study("drone", *drone())}
-    told.out.parent.mkdir(parents=True, exist_ok=True)
-    draw(found).savefig(told.out, dpi=150)
-    if told.record:
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    draw(found).savefig(given.out, dpi=150)
+    if given.record:
         short = {"flock": "flock, disorder at the end", "drone": "drone, median cost"}
         over = [
             [short[name], *(costs[f"flow, {d:g} tau"] for d in DURATIONS), costs["equilibrium"]]
             for name, (_, costs, _) in found.items()
         ]
-        keep(told.record, "lag", "python -m benchmarks.lag", OVER, over)
-        keep(told.record, "circuits", "python -m benchmarks.lag", CIRCUITS, [one for *_, lines in found.values()
+        keep(given.record, "lag", "python -m benchmarks.lag", OVER, over)
+        keep(given.record, "circuits", "python -m benchmarks.lag", CIRCUITS, [one for *_, lines in found.values()
                                                                             for one in lines])  # fmt: skip

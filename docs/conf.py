@@ -28,6 +28,7 @@ html_title = f"Policychord {release}"
 html_show_copyright = False  # the licence says it
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["live.js"]  # the figure of the first page
 html_math_renderer = "mathml"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

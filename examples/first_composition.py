@@ -1,4 +1,4 @@
-"""Three ways to act and one cost: the best mixture of them, with its proof."""
+"""Which mixture of three policies costs least, and how is that proved?"""
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ print(f"one action drawn from the mixture: {ACTIONS[decision.action]}")
 
 
 def draw():
-    """Primitives, mixture and model beside the weights."""
+    """Left, primitives, mixture and model; right, the weights."""
     fig = figure(6.4, 2.6)
     left, right = fig.subplots(1, 2, width_ratios=[2.4, 1])
     colours = BLUE, ORANGE, GREEN
@@ -41,14 +41,14 @@ def draw():
     )
     left.set(ylabel="probability", xticks=here, ylim=(0, 0.8))
     left.set_xticklabels([f"{action}\ncost {c:g}" for action, c in zip(ACTIONS, cost, strict=True)])
-    left.set_title("What each would do, and what they do together")
+    left.set_title("a  Actions: each policy, and their mixture")
     left.legend(loc="upper center", bbox_to_anchor=(0.64, 1.0), handlelength=1.2)
     right.barh(agent.names, weights, color=colours)
     for a, weight in enumerate(weights):
         right.text(weight + 0.02, a, f"{weight:.2f}", va="center")
     right.set(xlabel="weight", xlim=(0, 0.7))
     right.invert_yaxis()
-    right.set_title("Weights")
+    right.set_title("b  Weights")
     return fig
 
 

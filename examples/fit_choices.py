@@ -1,4 +1,4 @@
-"""Models of choice fitted to simulated people, the PXP of each, and a behaviour of one's own among the primitives."""
+"""Which model explains these choices, and does a behaviour of your own explain them better?"""
 
 import numpy as np
 from style import BLUE, GREEN, GREY, ORANGE, figure, save
@@ -14,7 +14,7 @@ for name, pxp in zip(found.everything.models, found.everything.selection.pxp, st
 
 
 def switch(trials):
-    """A behaviour of one's own: another arm than last time, nine times in ten."""
+    """A behaviour of your own: another arm than last time, nine times in ten."""
     again = np.arange(trials.arms) == trials.previous[:, None]
     prob = np.where(again, 0.1, 0.9 / (trials.arms - 1))
     return np.where(trials.previous[:, None] < 0, 1 / trials.arms, prob)

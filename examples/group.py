@@ -1,7 +1,7 @@
-"""A group whose members propose actions: agents as primitives of another agent, and each member's weight in time.
+"""Whose proposals does a group follow?
 
-Three members walk on a line, each with two ways to move and a goal of its own. The group has one body and its own
-goal, which changes sides half way; it gives weight to the members whose proposals serve it.
+The members are agents, and primitives of another agent, the group. Each walks on a line and has a
+goal of its own. The group's goal changes sides half way; weight goes to the members whose proposals serve it.
 """
 
 import jax

@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-# Okabe-Ito: told apart by colour-blind readers and in print
+# Okabe-Ito: distinct for colour-blind readers and in print
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
 
 matplotlib.rcParams.update(

@@ -53,29 +53,29 @@ def composing_beats_each_controller_and_their_average(printed: str) -> None:
     assert returns["one-step cost"] < returns["fixed mixture"]
 
 
-def evidence_rules_when_cold_and_habit_when_hot(printed: str) -> None:
-    cell = r" +(-\d+\.\d) ± +\S+ +(\d\.\d\d)"
-    found = re.findall(rf"^ *([\d,]+){cell}{cell}{cell}$", printed, re.MULTILINE)
-    rows = np.array([[float(c.replace(",", "")) for c in row] for row in found])
-    assert rows[:, 0].tolist() == [10.0**i for i in range(7)]
-    cold, warm, hot, hot_weight = rows[:, [1, 3, 5, 6]].T
-    assert np.ptp(cold) < 5.0
-    assert warm.min() > -200.0
-    assert hot[0] > -200.0
-    assert hot[-1] < -500.0
-    assert hot_weight[-1] == 1.0
-    wise = re.findall(r"^ +([\d.]+) +(-\d+\.\d) ± +\d+\.\d +(-\d+\.\d) ± +\d+\.\d$", printed, re.MULTILINE)
-    assert len(wise) == 4
-    assert all(float(habit) > float(none) for _, none, habit in wise)
-    # the hotter, the closer to the habit alone, which needs no model
-    alone = float(re.search(r"the habit alone, without a model: (\S+)", printed)[1])
-    assert float(wise[-1][2]) == pytest.approx(alone, abs=2.0)
+def costs_decide_when_cold_and_habit_when_hot(printed: str) -> None:
+    found = re.findall(r"^ *([\d,]+) +([\d.]+) +(-\d+\.\d) ± +\S+ +(\d\.\d\d)$", printed, re.MULTILINE)
+    rows = np.array([[float(cell.replace(",", "")) for cell in row] for row in found]).reshape(3, 4, 4)
+    assert rows[0, :, 0].tolist() == [1.0, 1e2, 1e4, 1e6]
+    cold, hot = rows[0], rows[-1]
+    assert np.ptp(cold[:, 2]) < 5.0
+    assert hot[0, 2] > -200.0
+    assert hot[-1, 2] < -500.0
+    assert hot[-1, 3] == 1.0
+    after = dict.fromkeys(("even", "situation"))
+    for name in after:
+        after[name] = [float(mean) for mean in re.findall(rf"^{name} +\S+ +(-\d+\.\d) ±", printed, re.MULTILINE)]
+    assert len(after["even"]) == 4
+    assert all(np.array(after["situation"]) > after["even"])
+    # the hotter, the closer to the prior alone, which needs no model
+    alone = float(re.search(r"alone, without a model: (\S+)", printed)[1])
+    assert after["situation"][-1] == pytest.approx(alone, abs=2.0)
 
 
 # One test for each script, so that no script runs twice however tests are spread over the cores.
 PROMISES = {
     "first_composition": says_weights_and_their_proof,
-    "habit": evidence_rules_when_cold_and_habit_when_hot,
+    "habit": costs_decide_when_cold_and_habit_when_hot,
     "swing_up": composing_beats_each_controller_and_their_average,
 }
 
@@ -108,8 +108,8 @@ def tells_planning_from_habit_and_warns_of_both(printed: str) -> None:
     )
     assert confusion.shape == (3, 3)
     np.testing.assert_allclose(confusion.sum(axis=1), 1.0, atol=0.02)
-    assert confusion[2, 2] > 0.9, "planning is recovered"
-    assert confusion[0, 0] < 0.2, "the page says that both are not"
+    assert confusion[2, 2] > 0.8, "planning is recovered"
+    assert confusion[0, 0] < 0.2, "the page says that both are hardly recovered"
 
 
 PROMISES["two_step"] = tells_planning_from_habit_and_warns_of_both
@@ -123,11 +123,9 @@ NEEDS = {"half_cheetah": "mujoco", "trained_policies": "stable_baselines3"}
 # They take long, and pages of the documentation, which tests build, go the same way.
 LONG = (
     "crazyflie",
-    "flock_with_own_primitive",
     "habit",
     "half_cheetah",
     "swing_up",
-    "temperatures",
     "trained_policies",
     "two_controllers",
     "unicycle",
@@ -158,3 +156,14 @@ def test_it_runs_draws_and_keeps_its_promise(name, tmp_path):
 
 def test_promises_are_those_of_examples_that_exist():
     assert set(PROMISES) <= set(SCRIPTS)
+
+
+def test_there_are_few_examples():
+    assert len(SCRIPTS) <= 12
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_asks_a_question_and_is_short(name):
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    assert "?" in text.partition('"""')[2].partition("\n")[0]
+    assert len([line for line in text.splitlines() if line.strip()]) < 80, "lines, without empty ones"

@@ -58,10 +58,17 @@ def fields_of(cls: type) -> list[Field]:
     for part in node.body:
         if not isinstance(part, ast.AnnAssign) or not isinstance(part.target, ast.Name):
             continue
-        default = "" if part.value is None else ast.unparse(part.value)
+        default = "" if part.value is None else ast.unparse(_default(part.value))
         code, _, comment = lines[(part.end_lineno or part.lineno) - 1].partition("  # ")
         found.append(Field(part.target.id, ast.unparse(part.annotation), default, comment.strip() if code else ""))
     return found
+
+
+def _default(value: ast.expr) -> ast.expr:
+    """What a setting is unless given: of pydantic's `Field` the default alone."""
+    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Field":
+        return next((part.value for part in value.keywords if part.arg == "default"), ast.Constant(...))
+    return value
 
 
 @cache

@@ -157,7 +157,7 @@ class Sampled(AbstractActions):
     an equal share, by the quantiles of scrambled Sobol points; primitives need `sample` and `log_density`, as Gaussian
     has. The points come in `scrambles` independent sets (4, and 2 if there are fewer than 16 points), and what these
     disagree about is the `standard_error` of a decision; `agent.interval(decision)` makes intervals of it. It is
-    statistical and stands beside the certificate, which is of the problem on the points. `benchmarks/sampled.py`
+    statistical and apart from the certificate, which is of the problem on the points. `benchmarks/sampled.py`
     measures both. In a box a Gaussian is cut at the sides; with `squash` its axes are squeezed into the box by tanh
     instead, u = g(y), and primitives speak of y.
     """

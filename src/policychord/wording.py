@@ -1,4 +1,4 @@
-"""What is wrong with settings, in words: where it was said, the value, and what may stand there instead."""
+"""What is wrong with settings, in words: its place, the value, and what may stand there instead."""
 
 import difflib
 from collections.abc import Mapping, Sequence

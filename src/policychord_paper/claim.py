@@ -116,7 +116,7 @@ class _Flip(NamedTuple):
 
 
 class _Robustness(NamedTuple):
-    """What would change a verdict, and how often it is the same if seeds or people are drawn anew."""
+    """What would change a verdict, and how often it is the same if seeds or people are resampled."""
 
     flip: _Flip | None  # None if no change of limits does it, because something measured is not a number
     same: int | None = None  # draws that give this verdict; None where nothing is drawn

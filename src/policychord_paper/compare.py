@@ -295,7 +295,7 @@ def _notes(which: str, run: _Run) -> list[str]:
     if run.environment is None:
         lacks.append(f"the {which} run has no environment.json: settings, seeds and versions were not compared.")
     if not run.figures:
-        lacks.append(f"the {which} run has no figures beside it: figures were not compared.")
+        lacks.append(f"the {which} run has no figures in its folder: figures were not compared.")
     if run.texts:
         lacks.append(f"the {which} run is of version 0.1.0: {run.texts} values that are text were not compared.")
     return lacks

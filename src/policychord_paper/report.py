@@ -132,7 +132,7 @@ class _Section(NamedTuple):
 
 
 def write_report(report: Report, folder: Path) -> Path:
-    """The page beside the files that it was made from."""
+    """The page, in the folder of the files that it was made from."""
     return write_text(folder / "report.html", _render(report, folder))
 
 

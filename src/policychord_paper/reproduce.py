@@ -45,14 +45,14 @@ MISFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Chosen(NamedTuple):
-    """A study and what it was told."""
+    """A study and its settings."""
 
     study: Study[Any, Any]
     settings: Any
 
 
 class _Task(NamedTuple):
-    """A study, what it was told, the file for the result of each step, and whose recorded problems it gets.
+    """A study, its settings, the file for the result of each step, and whose recorded problems it gets.
 
     A study that only lends its problems has no last step.
     """
@@ -180,7 +180,7 @@ def reproduce(
 
 
 def _missing(task: _Task, out: Path, tell: Watcher) -> list[str]:
-    """Steps that no earlier run has done; those that one has are told."""
+    """Steps that no earlier run has done; those that one has are listed."""
     lacking: list[str] = []
     for step, path in task.files.items():
         try:
@@ -285,7 +285,7 @@ def _finish(task: _Task, out: Path) -> _Finished:
 
 
 def _shown_settings(settings: Any) -> dict[str, Any]:
-    """Settings for readers elsewhere: of a folder they are told the name, not where it is on this machine."""
+    """Settings for readers elsewhere: a folder is given by its name, not by its place on this machine."""
     folders = {name: value.name for name, value in dict(settings).items() if isinstance(value, Path)}
     return settings.model_dump(mode="json") | folders
 
@@ -293,7 +293,7 @@ def _shown_settings(settings: Any) -> dict[str, Any]:
 def _judge_again(
     study: Study[Any, Any], settings: Any, evidence: Any, claims: Sequence[JudgedClaim]
 ) -> list[JudgedClaim]:
-    """The claims with how often each verdict is the same if seeds or people are drawn anew, with replacement."""
+    """The claims with how often each verdict is the same if seeds or people are resampled with replacement."""
     if study.redraw is None:
         return list(claims)
     same = dict.fromkeys((claim.id for claim in claims), 0)

@@ -109,7 +109,7 @@ class Study(NamedTuple, Generic[S, E]):
     objections: Callable[[S, E], Sequence[Objection]] = lambda settings, evidence: ()
     recording: Recording[S] | None = None
     on_recorded: Callable[[S], Mapping[str, Callable[[Recorded], Any]]] = lambda settings: MappingProxyType({})
-    # (settings, evidence, number of the draw) -> the same with seeds or people drawn anew, with replacement
+    # (settings, evidence, number of the draw) -> the same with seeds or people resampled with replacement
     redraw: Callable[[S, E, int], tuple[S, E]] | None = None
     priority: int = 0  # studies with a larger one begin first: those that leave most to do at the end
 

@@ -85,7 +85,7 @@ def test_frequencies_of_small_groups_are_not_called_the_same():
     found = analyse(choices, plan=plan_models(TASK, models=("UCB", "Value", "Thompson")))
     (words,) = describe_groups(choices._replace(group=groups), found)
     assert "They use the models with" not in words
-    assert "told apart with a probability of .8" in words
+    assert "distinguished with a probability of .8" in words
 
 
 # ---------------------------------------------------------------------------------- flags and errors

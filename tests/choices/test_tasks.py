@@ -229,7 +229,7 @@ def test_a_missed_code_that_looks_like_an_arm_is_asked_about():
         read(coded(1, 2, 0, 1, paid=0))
     assert "--arm-names 0,1,2" in str(caught.value)
     for code in (9, 99):
-        with pytest.raises(DataError, match=rf"choice has {code} beside 1, 2: is it a missed trial \(--missed {code}"):
+        with pytest.raises(DataError, match=rf"choice has {code} and 1, 2: is it a missed trial \(--missed {code}"):
             read(coded(1, 2, code))
     missed = read(coded(1, 2, 0, 1, paid=0), missed=("0",))
     assert (missed.arms, len(missed.choice)) == (("1", "2"), 30)

@@ -154,10 +154,10 @@ def test_the_table_of_flights_fits(width):
     ("delta", "fixed", "horizon", "said", "unsaid"),
     [
         (-0.5, -0.5, "one-step", "beats the baseline", "50/50"),
-        (0.05, -0.5, "one-step", "cannot be told apart", "loses"),
+        (0.05, -0.5, "one-step", "No difference", "loses"),
         (0.5, -0.5, "one-step", "known for this horizon", "50/50"),
         (0.5, 0.5, "cost-to-go", "a fixed 50/50 mixture costs less (delta +0.50; +0.40, +0.60)", "horizon"),
-        (-0.5, 0.05, "one-step", "over a fixed 50/50 mixture cannot be told", "gain nothing"),
+        (-0.5, 0.05, "one-step", "over a fixed 50/50 mixture is open", "gain nothing"),
     ],
 )
 def test_flights_in_words(delta, fixed, horizon, said, unsaid):

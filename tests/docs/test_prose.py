@@ -1,9 +1,11 @@
-"""The checker of the pages' English finds what it should. `make check` applies it to all pages."""
+"""The checker of the English finds what it should. `make check` applies it to all pages and the source."""
+
+import re
 
 import pytest
 
 from .pages import ROOT
-from .prose import LONGEST, TOTAL, banned, counted, sentences, words
+from .prose import LONGEST, TOTAL, banned, counted, prose, sentences, texts, words
 
 PAGE = """---
 kernelspec: python3
@@ -51,7 +53,7 @@ def test_sentences_end_at_full_stops_cells_and_items():
      "Weigh them anew.", "Four doors lead in.", "The behavior is optimal.", "It gains .1 nats a decision."],
 )  # fmt: skip
 def test_private_words_are_found(text):
-    assert list(banned(text))
+    assert list(banned(prose(text)))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,13 @@ def test_private_words_are_found(text):
      "nats per decision", "*An Energy-Based Mechanism for Compositional Behavior*"],
 )  # fmt: skip
 def test_ordinary_words_pass(text):
-    assert list(banned(text)) == []
+    assert list(banned(prose(text))) == []
+
+
+def test_docstrings_messages_and_comments_are_read():
+    source = '"""It is beside it."""\nroom = 1  # told apart\nraise ValueError(f"{room} is drawn anew, by {room}")\n'
+    assert len(list(banned(texts(source)))) == 3
+    assert sorted(re.findall(r"beside|told|anew|room", texts(source))) == ["anew", "beside", "told"]
 
 
 def test_what_is_counted():

@@ -1,4 +1,4 @@
-"""`contest`: an agent beside what it has to beat, in the same episodes."""
+"""`contest`: an agent against its controls, in the same episodes."""
 
 import jax
 import jax.numpy as jnp

@@ -169,7 +169,7 @@ def test_a_page_that_was_sent_alone_is_enough(original, tmp_path):
     found = compare(original, alone)
     assert found.claims == 3
     assert list(differences(found)) == ["notes"]
-    assert found.notes == ["the second run has no figures beside it: figures were not compared."]
+    assert found.notes == ["the second run has no figures in its folder: figures were not compared."]
     alone.rename(tmp_path / "report.html")
     assert list(read_run(tmp_path).claims) == ["B1", "B2", "F1"]
 
@@ -178,7 +178,7 @@ def test_claims_alone_say_what_is_left_out(original, tmp_path):
     alone = shutil.copy(original / "claims.json", tmp_path / "claims.json")
     found = compare(alone, original)
     assert [note.split(":")[0] for note in found.notes] == [
-        "the first run has no environment.json", "the first run has no figures beside it",
+        "the first run has no environment.json", "the first run has no figures in its folder",
     ]  # fmt: skip
     assert found.versions == []
 

@@ -298,7 +298,7 @@ class Composer(AbstractPrimitive):
     def weigh(self, observation: Observation, k: Time = 0, memory: Memory | None = None) -> Weighing:
         """The weights for this observation, by the gate chosen, with their certificate."""
         problem, valid, cut, options, drawn, log_pi = self._pose(observation, k)
-        # the barrier keeps XLA from building the columns anew wherever they are used
+        # the barrier keeps XLA from building the columns again wherever they are used
         problem = jax.lax.optimization_barrier(problem)
         cost = problem.action_cost if options.cost is None else options.cost
         posed = self._generalise(problem, valid, log_pi)

@@ -124,7 +124,7 @@ class Circuit(AbstractGate):
     With another regulariser, or a product, the softmax unit gives way to a threshold (`core.circuit.Layers`).
 
     Layers y, ln m, r and w go on where the last decision left them; a and b begin at Pi w and ln(Pi w), because Pi is
-    new at every decision. What it hears of the cost is s = -ln q with q summing to one, so a constant added to all
+    new at every decision. What it receives of the cost is s = -ln q with q summing to one, so a constant added to all
     actions changes nothing. Without `scales` the time constants are the ladder `time_scales(eps, tau)`, which is stable
     at any temperature; with other ones the weights may oscillate for ever (`circuit_stability` knows). Derivatives are
     of forward mode only.
@@ -282,7 +282,7 @@ def _positive(name: str, value: ArrayLike) -> jax.Array:
 
 
 def _normalised(problem: AnyProblem) -> AnyProblem:
-    """A mixture with s = -ln q, q summing to one, as in the paper: layers y and m hear a constant in s, w* does not."""
+    """A mixture with s = -ln q, q summing to one, as in the paper: layers y and m see a constant in s, w* does not."""
     if isinstance(problem, Problem):
         return problem._replace(action_cost=problem.action_cost + logsumexp(-problem.action_cost))
     if isinstance(problem.complexity, Mixture):

@@ -2,7 +2,7 @@
 
 They have the coefficients that were fitted to real people, but for the bonus for uncertainty: none, a positive and a
 negative one. The reference is fitted to their choices, the composed model comes close to it, and its weights stand
-beside those of real people. What people without any attitude show, too, is no evidence for one.
+compared with those of real people. What people without any attitude show, too, is no evidence for one.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,7 @@ class Attitude(NamedTuple):
 
 
 class Attitudes(NamedTuple):
-    """Weights of real people, beside those of people whose attitude to uncertainty is known."""
+    """Weights of real people, and those of people whose attitude to uncertainty is known."""
 
     primitives: tuple[str, ...]
     real: Halves  # (primitives) each
@@ -130,7 +130,7 @@ def _replanted(choices: Choices, plan: Plan, fitted: Fitted, bonus: float, seed:
 
 
 def describe_attitudes(found: Attitudes) -> tuple[str, ...]:
-    """What may be said of weights, and what may not: of their change along a block, and of their halves."""
+    """What follows from the weights, and what does not: of their change along a block, and of their halves."""
     lines = []
     for k, name in enumerate(found.primitives):
         low, high = found.interval("change")[:, k]

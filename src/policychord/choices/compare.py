@@ -85,7 +85,7 @@ def plan_models(
     """A plan from names, see `model_by_name`. No model is compared that is not named.
 
     `Composed` comes close to the `reference`: the Hybrid unless it is named. A `learner` with free parameters is
-    fitted with each model anew; one without is the same for all. Names of primitives mean the paper's definitions in
+    fitted again with each model; one without is the same for all. Names of primitives mean the paper's definitions in
     the paper's two experiments, and definitions that know no unit elsewhere (see `schemas_by_name`).
     """
     if len(set(models)) < len(models) or not models:
@@ -247,8 +247,7 @@ def fit_rivals(
 ) -> Rivals:
     """What else explains a lead of the composed model over its reference, the Hybrid unless a plan says otherwise?
 
-    `known` is the reference's fit to these trials, if there is one already. Without a plan the primitives are the
-    paper's.
+    `known` is the reference's fit to these trials, if there is one. Without a plan the primitives are the paper's.
     """
     primitives = dict(PAPER) if plan is None else schemas_by_name(plan.primitives)
     reference = "Hybrid" if plan is None else plan.reference

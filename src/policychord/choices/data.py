@@ -1,4 +1,4 @@
-"""Choices as a checked table: every rule of the format, and everything that breaks one said at once."""
+"""Choices as a checked table: every rule of the format, and everything that breaks one reported at once."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def read_choices(
 ) -> Choices:
     """Read a table, check it, and say in `notes` and `said` what was made of it; a `DataError` lists every problem.
 
-    Separators and names of columns are guessed (see `Reading`), a JSON or TOML file beside the table is used. Without
+    Separators and names of columns are guessed (see `Reading`), a JSON or TOML file next to the table is used. Without
     a task it is measured from the rewards (`measure_task`), but for what the reading or that file knows. A column
     `source` is carried along to every output.
     """
@@ -168,13 +168,13 @@ def _known(
     """What is known of a task that is measured: the sidecar's numbers, and those of the reading before them."""
     beside = sidecar.get("task", {})
     if not isinstance(beside, dict) or set(beside) - set(NUMBERS):
-        raise DataError(f"task in the file beside the table is {printable(str(beside), LONGEST_QUOTE)}: it may have "
+        raise DataError(f"task in the file next to the table is {printable(str(beside), LONGEST_QUOTE)}: it may have "
                         f"{', '.join(NUMBERS)}.")  # fmt: skip
     if beside and task is not None:
-        said.append("The task in the file beside the table is not used: another one is given.")
+        said.append("The task in the file next to the table is not used: another one is given.")
         return {}
     if used := [key for key in beside if key not in how.task]:
-        said.append(f"From the file beside the table: {', '.join(used)} of the task.")
+        said.append(f"From the file next to the table: {', '.join(used)} of the task.")
     return {} if task is not None else {**beside, **how.task}
 
 
@@ -286,7 +286,7 @@ def _labels(cells: pd.Series, name: str, problems: list[Problem]) -> pd.Series:
 
 
 def _missed(cells: pd.DataFrame, how: Reading, said: list[str]) -> pd.Series:
-    """Trials without a choice: what was said, the usual words, and any word beside which no reward ever stands."""
+    """Trials without a choice: what was named, the usual words, and any word that never comes with a reward."""
     choice = cells["choice"]
     missed = choice.str.lower().isin(MISSING | {word.lower() for word in how.missed})
     usual = choice.map(bare).isin(NO_ANSWER)
@@ -352,7 +352,7 @@ def _missed_code(values: pd.Series, first: int, reward: pd.Series) -> str:
     if beyond and len(codes) > 2:
         code, others = beyond[0], [code for code in codes if code not in beyond]
         arms = ",".join(map(str, codes))
-        return (f"choice has {code} beside {', '.join(map(str, others))}: is it a missed trial (--missed "
+        return (f"choice has {code} and {', '.join(map(str, others))}: is it a missed trial (--missed "
                 f"{','.join(map(str, beyond))}) or an arm (--arm-names {arms}, with all arms in order)?")  # fmt: skip
     paid = reward[values.index]
     if first == 0 and len(codes) > 2 and paid[values == 0].nunique() == 1 and paid[values != 0].nunique() > 1:

@@ -2,7 +2,7 @@
 
 Every person's coefficients are drawn from a normal distribution. Its mean depends on the person's group, and in each
 condition a person's weights of features may be others. Differences are those of the mean, with errors from the marginal
-likelihood, and beside them the smallest difference that so many people and trials would show.
+likelihood, and the smallest difference that so many people and trials would show.
 """
 
 from collections.abc import Callable

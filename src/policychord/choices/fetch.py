@@ -49,7 +49,7 @@ def fetch(folder: Path | None = None) -> list[Path]:
     shelf = pooch.create(path=folder, base_url=_ADDRESS, registry={name: f"sha256:{h}" for name, h in FILES.items()})
     try:
         return [Path(shelf.fetch(name)) for name in FILES]
-    except OSError as error:  # no network, no such host, refused, no room
+    except OSError as error:  # no network, no such host, refused, disk full
         raise OSError(
             f"could not fetch the data ({type(error).__name__}): a network connection to {_ADDRESS} and a writable "
             f"folder {folder} are needed. Without them, put data1.csv and data2.csv into a folder and point to it "

@@ -1,4 +1,4 @@
-"""Figures of one analysis: who wins, weights, coefficients with intervals, evidence person by person, predictions."""
+"""Figures of one analysis: models, weights, coefficients with intervals, evidence person by person, predictions."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .effects import MEAN, ModelEffects
 from .models import OURS
 from .predictive import PredictiveCheck
 
-# Okabe-Ito: told apart by colour-blind readers and in print
+# Okabe-Ito: distinct for colour-blind readers and in print
 _SPARE = ("#0072B2", "#56B4E9", "#E69F00", "#000000")
 # one colour for a primitive: the studio's page has the same, and a test compares them
 SCHEMA_COLOURS = {"exploit": "#0072B2", "uncertainty": "#D55E00", "risk": "#009E73", "repeat": "#B3518A",
@@ -198,7 +198,7 @@ def draw_course(ax: Any, found: Analysis) -> None:
     """Mean and sd over people for every primitive; the first block again, larger, in an inset if there are several."""
     course = weights_in_course(found)
     first = course.block == course.block.min()
-    # an empty moment between blocks: beliefs start anew, so lines do not go on
+    # an empty moment between blocks: beliefs start again, so lines do not go on
     breaks = np.flatnonzero(np.diff(course.block)) + 1
     moments = np.insert(np.arange(1.0, len(course.block) + 1), breaks, breaks + 0.5)
     shown_mean, low, high = (
@@ -215,7 +215,7 @@ def draw_course(ax: Any, found: Analysis) -> None:
     ax.legend(loc="upper center", ncols=len(found.ours.primitives), fontsize=8, bbox_to_anchor=(0.62, 1.2))
     if inset is not None:
         inset.set_title("first block", fontsize=8, fontweight="normal")
-        inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 1.0))  # room for the last label
+        inset.set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1), xlim=(0.7, first.sum() + 1.0))  # space for the last label
         inset.locator_params(axis="x", nbins=5, integer=True, steps=(1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10))
         inset.tick_params(labelsize=7)
 
@@ -234,7 +234,7 @@ def _model_colours(models: tuple[str, ...]) -> dict[str, str]:
 
 
 def probability_label(value: float) -> str:
-    """Three digits, and never certainty."""
+    """Three digits, and never 0 or 1."""
     return f"{value:.3f}" if 0.0005 <= value < 0.9995 else "<.001" if value < 0.5 else ">.999"
 
 

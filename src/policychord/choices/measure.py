@@ -26,7 +26,7 @@ def measure_task(choices: "Choices", **known: Numbers) -> Task:
 
     What an arm pays in a block varies around its value by the noise, the values vary around the mean by the variance
     (moments). Where successive rewards of an arm are more alike than others of the same block, values drift: noise,
-    drift and decay are then told apart by the likelihood of a Kalman filter. Numbers that differ by more than a factor
+    drift and decay are then separated by the likelihood of a Kalman filter. Numbers that differ by more than a factor
     of 4 between arms or conditions are measured for each. An arm whose reward never changes is known. Numbers that are
     given (`mean`, `variance`, `noise`, `drift`, `decay`; by arm, by condition) stay.
     """

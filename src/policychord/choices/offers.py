@@ -38,7 +38,7 @@ def name_arms(
     elif not sides:
         found, why = _sides(codes, "pair" in cells)
     if why:
-        problems.append(Problem(f"choice has {printable(', '.join(codes), 60)} beside {theirs}: {why}"))
+        problems.append(Problem(f"choice has {printable(', '.join(codes), 60)} and {theirs}: {why}"))
         return cells, ()
     if found != (ARMS,):
         left, right = (choice.str.lower() == word.lower() for word in found)
@@ -51,7 +51,7 @@ def name_arms(
 
 
 def _sides(codes: list[str], pair: bool) -> tuple[tuple[str, ...], str]:
-    """What left and right seem to be called, or why that must be said."""
+    """What left and right seem to be called, or why they must be named."""
     for left, right in SIDES.items():
         if codes in ([left], sorted([left, right])):
             return (left, right), ""

@@ -68,7 +68,7 @@ def check_predictions(specs: Mapping[str, ChoiceModel], fits: Mapping[str, Fitte
 
 
 class SequenceCheck(NamedTuple):
-    """Shares of trials that people have, beside those of whole experiments that the fitted models would make."""
+    """Shares of trials that people have, and those of whole experiments that the fitted models would make."""
 
     draws: int
     predictions: dict[str, tuple[Prediction, ...]]  # by model, one for each of STATISTICS and the mean reward

@@ -85,7 +85,7 @@ def subject_table(fit: Analysis, examined: Examination | None = None, group: np.
 
 
 def flags_of(model: Fitted) -> dict[str, np.ndarray]:
-    """What is to be known of everybody's estimates."""
+    """Flags of everybody's estimates."""
     never = np.zeros(len(model.separated), dtype=bool)
     bound, local = (never if flag is None else flag for flag in (model.at_bound, model.local))
     return {"separated": model.separated, "at_bound": bound, "local": local}
@@ -155,7 +155,7 @@ def check_table(check: PredictiveCheck) -> pd.DataFrame:
 
 
 def verdict(fit: Analysis, examined: Examination | None = None) -> str:
-    """Who won, how surely, and the composed model against its reference alone; nothing where no model beats chance."""
+    """Which model comes first, and the composed model against its reference; no verdict where no model beats chance."""
     if examined is not None and (lost := no_verdict(examined.comparison, unit="trial", reference=CHANCE)):
         return (
             f"No verdict. {lost} The models' frequencies compare models that are not established to predict anything."
@@ -268,7 +268,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _probability(p: float) -> str:
-    """Three digits, and never certainty."""
+    """Three digits, and never 0 or 1."""
     return "over .999" if p >= 0.9995 else "below .001" if p < 0.0005 else f"{p:.3f}"
 
 
@@ -314,9 +314,9 @@ def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
     if same > ESTABLISHED:
         so = "No difference in the frequencies of the models was found"
     least = detectable_difference(by_group)
-    power = "not even groups that share no model would be told apart with a probability of .8"
+    power = "not even groups that share no model would be distinguished with a probability of .8"
     if least is not None:
-        power = (f"groups of these sizes are told apart with a probability of .8 if the shares of the most frequent "
+        power = (f"groups of these sizes are distinguished with a probability of .8 if the shares of the most frequent "
                  f"model differ by {least:.1f}, and smaller differences are not excluded")  # fmt: skip
     return (f"Groups: {sizes}. {so}: the probability that they are the same is {_probability(same)}; {power}.",)
 
@@ -365,7 +365,7 @@ def about_table(fit: Analysis, examined: Examination | None) -> str:
     )  # fmt: skip
     return "\n".join([
         f"- BIC: summed over people{composes}.", *quality,
-        "- expected_frequency (models.csv): the share of people who use the model, as far as can be told. PXP: the "
+        "- expected_frequency (models.csv): the estimated share of people who use the model. PXP: the "
         "probability that more people use this model than any other, after allowing for chance. BOR (Bayes omnibus "
         "risk): the probability that the models are equally frequent. Beforehand all frequencies of the models are "
         "equally likely (a Dirichlet distribution with a count of 1 for each model).",
@@ -449,7 +449,7 @@ def _about_check(
             so = "is established" if gain.clear else "is not established"
             close = f" Its lead over {rest[0]}, {gain.mean:+.4f} ± {gain.error:.4f} over people, {so}.{close}"
         return "Predicting other people", (
-            f"With coefficients from other people, {best} has the highest score: {check.mean(best):.4f} nats a trial. "
+            f"With coefficients from other people, {best} scores highest: {check.mean(best):.4f} nats per trial. "
             f"It comes first in {check.best_in(best)} of {len(check.score)} random splits of the same people, which "
             f"are no independent evidence.{close} {others}."
         )

@@ -14,7 +14,7 @@ def schedule_of(choices: Choices, seed: tuple[int, int]) -> Design:
 
     Then an arm's value is drawn from what its recorded rewards say of it, and its rewards around that, with the mean,
     variance and noise that are measured from the data: people may believe others. Recorded rewards alone would be
-    those of arms that people liked, and would come back.
+    those of arms that people liked, and would be biased upwards.
     """
     design, task = design_of(choices, seed), measure_task(choices)
     if moves(task):

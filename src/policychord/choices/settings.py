@@ -35,7 +35,7 @@ class ChoiceSettings(BaseModel):
 
     experiment: Literal["auto", "1", "2", "custom"] = Field(
         default="auto", description="what people know of the arms. auto: measured from the rewards, where not given "
-        "below or in a file beside the table; 1 and 2: the tasks of Gershman (2018) with their variances (in 1 the "
+        "below or in a file next to the table; 1 and 2: the tasks of Gershman (2018) with their variances (in 1 the "
         "second arm always pays zero); custom: as given below",
     )  # fmt: skip
     variance: str = Field(default="", description=f"how much an arm's value varies from block to block; {EACH}")

@@ -236,7 +236,7 @@ def bare(name: str) -> str:
 
 
 def read_sidecar(path: Path) -> dict[str, Any]:
-    """The file beside a table: NAME.toml, NAME.json as in BIDS, or dataset_description.json as in Psych-DS. {} if none.
+    """A table's sidecar: NAME.toml, NAME.json as in BIDS, or dataset_description.json as in Psych-DS. {} if none.
 
     Under `task` it may have the task's numbers, such as {"noise": {"risky": [36, 0], "safe": [0, 0]}, "mean": 0}.
     """
@@ -249,7 +249,7 @@ def read_sidecar(path: Path) -> dict[str, Any]:
             text = beside.read_text(encoding="utf-8-sig")
             found = tomllib.loads(text) if kind == "TOML" else json.loads(text)
         except (ValueError, OSError, RecursionError):
-            raise DataError(f"{beside.name} beside the table is no {kind}: correct it, or move it away.") from None
+            raise DataError(f"{beside.name} next to the table is not valid {kind}: correct or move it.") from None
         if isinstance(found, dict):
             return found
     return {}

@@ -8,7 +8,7 @@ import numpy as np
 
 NUMBERS = ("mean", "variance", "noise", "drift", "decay")  # what a task says of its arms
 USUAL: Mapping[str, float] = MappingProxyType({"mean": 0.0, "noise": 10.0, "drift": 0.0, "decay": 1.0})
-# of one number of a task: for all arms, for each arm, and either of them by the words of the column `condition`
+# of one number of a task: for all arms, for each arm, and either of them by the values of the column `condition`
 Numbers = float | Sequence[float] | Mapping[str, float | Sequence[float]]
 
 
@@ -23,7 +23,7 @@ class Arms(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What participants were told of the arms, or what can be measured of them (Table S2 for the paper's).
+    """What participants knew of the arms, or what can be measured of them (Table S2 for the paper's).
 
     Values start from N(mean, variance) in every block, a reward is N(value, noise), and from trial to trial a value
     moves: mean + decay (value - mean) + N(0, drift). Each number is one for all arms, or one for each arm.
@@ -35,7 +35,7 @@ class Task(NamedTuple):
     mean: float | tuple[float, ...] = USUAL["mean"]
     drift: float | tuple[float, ...] = USUAL["drift"]
     decay: float | tuple[float, ...] = USUAL["decay"]
-    conditions: tuple["Task", ...] = ()  # other tasks, named by the words of the column `condition`
+    conditions: tuple["Task", ...] = ()  # other tasks, named by the values of the column `condition`
     measured: tuple[str, ...] = ()  # which of the numbers are from the rewards
 
     @property

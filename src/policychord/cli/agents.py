@@ -76,7 +76,7 @@ def _simulate_command(out: options.ToWrite, given: options.Given, json: Json = F
     ),
 )  # fmt: skip
 def _check_command(policies: Table, json: Json = False) -> None:
-    """Read a table of policies and print what it holds: what is wrong with it is said line by line."""
+    """Read a table of policies and print what it holds: what is wrong with it is named line by line."""
     from ..core.objective import problem
     from ..runs.policies import describe_table, open_policies, warnings_of
 

@@ -109,7 +109,7 @@ Tab completion for your shell:  policychord --install-completion""",
 
 
 class _Told:
-    """What the options for all said."""
+    """The values of the options for all."""
 
     debug = False
 

@@ -112,7 +112,7 @@ def _fit_command(
 
     The table needs a person, a choice and a reward in every row. Columns, separators and arms are guessed, and the
     guess is printed; block, trial, RT, condition, offered (arms that could be taken) and group are used where they are
-    there, and so is a JSON or TOML file beside the table (BIDS, Psych-DS), which may hold the task's numbers.
+    there, and so is a JSON or TOML file next to the table (BIDS, Psych-DS), which may hold the task's numbers.
     """
     from ..choices.models import KNOWN, OF_PAPER
     from ..choices.report import describe_learner
@@ -127,7 +127,7 @@ def _fit_command(
     for name in named:
         remedy = f"there are {', '.join(KNOWN)}"
         options.require(name in KNOWN or named == (OF_PAPER,), "--primitives", repr(name), remedy)
-    # all that is wrong with the table is said before anything is written
+    # all that is wrong with the table is printed before anything is written
     choices = _read(table, settings)
     plan, arviz = _plan(choices, settings), settings.arviz
     options.require(not arviz or arviz in plan.everything, "--arviz", arviz, f"there are {', '.join(plan.everything)}")

@@ -19,11 +19,11 @@ AGAIN = 0.05  # seconds until a Ctrl-C is repeated that came where it would be l
 
 
 class _State:
-    """What is said of the work that was interrupted, and whether it was."""
+    """The message about the work that was interrupted, and whether it was."""
 
     end = "interrupted; no file was left half-written."
     interrupted = False
-    patient = ""  # what is said at the first Ctrl-C to a command that ends by itself
+    patient = ""  # the message at the first Ctrl-C to a command that ends by itself
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def interruptible() -> Iterator[None]:
 
 
 def resumable() -> None:
-    """From here on, whoever interrupts may be told that nothing is lost."""
+    """From here on, an interruption may say that nothing is lost."""
     _State.end = "interrupted; what was finished is kept: the same command goes on from there."
 
 

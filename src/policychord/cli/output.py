@@ -40,7 +40,7 @@ class _Console(Console):
 
 
 def _console(stream: str) -> Console:
-    if getattr(sys, stream) is None:  # closed by whoever started us: what is said goes nowhere
+    if getattr(sys, stream) is None:  # closed by whoever started us: what is printed goes nowhere
         setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     free = getattr(sys, stream).isatty() or "COLUMNS" in os.environ
     return _Console(width=None if free else WIDE, highlight=False, stderr=stream == "stderr")

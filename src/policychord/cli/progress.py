@@ -43,7 +43,7 @@ def _line(words: str, done: int, total: int) -> None:
 
 
 def left(elapsed: float, done: int, total: int) -> str:
-    """How long the rest takes if it goes on as it went, once that can be told."""
+    """How long the rest takes if it goes on as it went, once that is known."""
     from ..runs import duration
 
     if not 0.05 * total < done < total or elapsed < 3:

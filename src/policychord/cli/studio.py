@@ -26,9 +26,9 @@ def _studio_command(
     json: Json = False,
 ) -> None:
     """Open five local pages: drag primitives and watch the weights follow; weigh policies of your own; change a flock
-    as it flies, or play your own tracks next to a simulated group; hand over a table of choices and see which model
-    explains them; fly drones side by side and push them. Python computes, the page draws; nothing leaves this
-    machine, and only whoever has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
+    as it flies, or play your own tracks next to a simulated group; upload a table of choices and see which model
+    explains them; fly drones side by side and push them. Python computes, the page draws; nothing leaves this machine,
+    and only whoever has the printed address can look. Several tabs may be open at once. Ctrl-C ends it.
     """
     options.require(0 <= port <= 65535, "--port", port, "must lie between 0 and 65535")
     if missing := [name for name in NEEDED if find_spec(name) is None]:

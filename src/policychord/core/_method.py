@@ -43,7 +43,7 @@ FINISHING_PASSES = 2
 # Up to this many primitives the Newton system is formed and factorised, beyond it never.
 DENSE_UP_TO = 40
 CG_FORCING = 0.3
-# Conjugate gradients do not hear a primitive of a negligible weight: where the others are at rest up to rounding, its
+# Conjugate gradients do not see a primitive of a negligible weight: where the others are at rest up to rounding, its
 # part of the residual is smaller than theirs. Up to this weight a primitive that wants to grow by more than a factor e
 # takes the step of its own diagonal.
 NEGLIGIBLE = UNIT_ROUNDOFF

@@ -213,7 +213,7 @@ def _core_of(frame, like):
 
 @compiled()
 def _is_solvable(frame, dense):
-    """Whether a frame holds what `_operands` reads, and room for what a solver writes."""
+    """Whether a frame holds what `_operands` reads, and space for what a solver writes."""
     results = _word(frame, 12)
     if _word(frame, 7) != 6 or (results != 4 and results != 7):
         return False
@@ -234,7 +234,7 @@ def _is_solvable(frame, dense):
 
 @compiled()
 def _is_pullable(frame, dense):
-    """Whether a frame holds what `_pull_operands` reads, and room for what is written."""
+    """Whether a frame holds what `_pull_operands` reads, and space for what is written."""
     if _word(frame, 7) != 8 or _word(frame, 12) != 4:
         return False
     like = result(frame, 2)
@@ -321,7 +321,7 @@ def _operands(frame):
     passes = carray(_pointer(_word(result(frame, 2), 3)), (count,), np.int64)
     outcome = carray(_pointer(_word(result(frame, 3), 3)), (count,), np.int8)
     for k in range(count):
-        gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has said so
+        gap[k], outcome[k] = np.inf, NOT_CONVERGED  # nothing is certified until the kernel has finished
     if _word(frame, 12) > 4:
         level, over_p = _fresh_rows(result(frame, 4), d), _fresh_rows(result(frame, 5), d)
         side = _side(result(frame, 6))

@@ -116,7 +116,7 @@ def _pull_natively(*operands: jax.Array, moved: Moved) -> list[jax.Array]:
     if target is None:
         return list(_implicit.pull(*operands, moved=moved))
     shapes = input_shapes(batch_of(operands, (*KEPT, "(n)")), *pi.shape[-2:])
-    if not moved[0]:  # the kernel fills what has room
+    if not moved[0]:  # the kernel fills what has space
         shapes[0] = jax.ShapeDtypeStruct((0, *pi.shape[-2:]), np.float64)
     return only(moved, jax.ffi.ffi_call(target, shapes)(*operands))
 

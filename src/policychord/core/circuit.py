@@ -39,7 +39,7 @@ class Layers(NamedTuple):
     tau~_g dy/dt = -eps y - Pi^T (b + s) + eps ln w_hat     tau dw/dt = -w + exp(r)
 
     m is carried as its logarithm, tau_s d(ln m)/dt = expm1(logsumexp(y) - ln m): the same trajectory, and it
-    cannot overflow. In the reduced circuit b is its projection Pi^T b, the only part of it that y hears.
+    cannot overflow. In the reduced circuit b is its projection Pi^T b, the only part of it that y receives.
 
     Any other problem has the same layers with a threshold in place of the softmax. With ln m the threshold and phi the
     transfer function of the regulariser, exp for the entropy, (1 + (alpha - 1) u)_+^(1/(alpha - 1)) for Tsallis, and

@@ -215,8 +215,7 @@ class Mixture(AbstractComplexity):
 class _Posterior(AbstractComplexity):
     """F(w) = -ln sum_a w_a z_a, z = Pi^T exp(-s): what the posterior p ~ (Pi w) exp(-s) attains, convex in w.
 
-    It is the least KL(p || Pi w) + E_p[s] of all p. Parameters are (Pi, s), and ln z with its rounding once they are
-    centred.
+    It is the least KL(p || Pi w) + E_p[s] of all p. Parameters are (Pi, s), and, once centred, ln z with its rounding.
     """
 
     def value(self, parameters: Any, weights: Any) -> jax.Array:
@@ -255,7 +254,7 @@ class _Posterior(AbstractComplexity):
 
 
 class _AbstractProduct(AbstractComplexity):
-    """A product of experts p_w ~ prod_a pi_a^w_a beside q ~ exp(-s), from which actions that nobody takes are left out.
+    """A product of experts p_w ~ prod_a pi_a^w_a and q ~ exp(-s), from which actions that nobody takes are left out.
 
     Parameters are (ln Pi, s), and T_a = ln pi_a.
     """

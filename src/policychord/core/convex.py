@@ -4,8 +4,7 @@
     V(w) - V* <= G(w) = <grad F, w - S> + eps (D(w, w_hat) - D(S, w_hat)),   |w - w*|_1 <= sqrt(2 n^(alpha-1) G/eps)
 
 D is the divergence of the regulariser (`regularisers.py`); complexities are in `complexities.py`. The bound needs
-convexity of F and nothing else: it is the Bregman-PL remark of the paper for the entropy, a generalised Frank-Wolfe gap
-otherwise.
+convexity of F and nothing else: it is the Bregman-PL remark for the entropy, else a generalised Frank-Wolfe gap.
 """
 
 from collections.abc import Callable
@@ -184,7 +183,7 @@ def beyond_paper(problem: ConvexProblem) -> str:
 
 
 def _without(problem: ConvexProblem, left_out: Any) -> ConvexProblem:
-    """The same problem with no weight for some primitives (..., n); refuses to leave too little room."""
+    """The same problem with no weight for some primitives (..., n); refuses if the other caps sum to less than one."""
     xp = namespace(*jax.tree.leaves(problem), left_out)
     caps = xp.ones_like(problem.log_prior) if problem.caps is None else problem.caps
     alpha = xp.ones_like(problem.eps) if problem.alpha is None else problem.alpha
@@ -195,7 +194,7 @@ def _without(problem: ConvexProblem, left_out: Any) -> ConvexProblem:
         raise ValueError(
             f"combine = 'product' needs primitives that take every action: primitives {never} never take some action "
             "that others take, with any weight the product never takes it and its divergence is infinite, and the "
-            "others have too little room for all weight. Give every action a positive probability, or raise the caps."
+            "others cannot hold all weight. Give every action a positive probability, or raise the caps."
         )
     return problem._replace(alpha=alpha, caps=caps)
 

@@ -1,6 +1,6 @@
 """`solve`: the optimal weights of a gating problem, with their certificate.
 
-The method, said once. Work with z = ln w, in which the gradient of the energy is g = h + eps (z - ln w_hat).
+The method. Work with z = ln w, in which the gradient of the energy is g = h + eps (z - ln w_hat).
 
 1. Newton: with S = diag(sqrt w) and K = Pi^T diag(1/Pi w) Pi, solve (S K S + eps I) y = -S (g - w.g) and
    move z by y/S. S K S has its spectrum in [0, 1], so the system is never worse conditioned than 1 + 1/eps.
@@ -9,7 +9,7 @@ The method, said once. Work with z = ln w, in which the gradient of the energy i
    own diagonal.
 2. A step that does not lower the energy enough is rejected. The first time, start again hot: at temperature 1 from
    the prior, cooling by 0.3 whenever the gap is below a tenth of the temperature. Later, shorten the step.
-3. Where rounding hides whether the energy fell, a step counts if it lowers the gap by a tenth, or if it came downhill:
+3. Where rounding hides whether the energy fell, a step counts if it lowers the gap by a tenth, or if it descended:
    the energy is convex, so g.(w - w_before) <= 0 at the new weights proves that it fell. Without this, two vertices of
    the same energy would swap for ever, one way because the energy seems to fall, the other way because the gap does.
 4. After eight rejections in a row take the mirror step z - g/(1 + eps). F is 1-smooth relative to the entropy, so

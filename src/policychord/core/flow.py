@@ -33,7 +33,7 @@ _Record = TypeVar("_Record")
 # Theorems are checked on these paths, and loose tolerances violate the energy bound: the integrator is strict.
 _TOLERANCES = 1e-10, 1e-13  # relative and absolute
 _MAX_STEPS = 1 << 20
-_MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be said before long
+_MAX_STEPS_GENERAL = 1 << 16  # at a kink every step is tiny: it should be reported soon
 
 _RELAXATION = (
     10.0  # time, in units of tau, for which the released scripts integrate towards a gate that they hold fixed

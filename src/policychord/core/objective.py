@@ -29,7 +29,7 @@ _Answer = TypeVar("_Answer", covariant=True)
 
 
 class Problem(NamedTuple):
-    """One state, one moment: which mixture of the primitives is best? Built and checked by `problem`.
+    """A gating problem: which mixture of the primitives is best in one state? Built and checked by `problem`.
 
     All fields share the leading batch axes. The primitives are kept as probabilities because every
     use multiplies by them; entries that underflow cannot move any quantity by more than 1e-300.
@@ -253,7 +253,7 @@ def verb(
 
 @verb("primitive_cost")
 def primitive_cost(problem: Problem, weights: Weights) -> Weights:
-    """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs beside the others; grad F = h + 1."""
+    """h(w) = Pi^T ( ln(Pi w) + s ): what each primitive costs given the others; grad F = h + 1."""
     return _columns_times(problem.pi, _log_mixture(problem.pi, weights) + problem.action_cost)
 
 

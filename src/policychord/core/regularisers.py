@@ -64,7 +64,7 @@ def alpha_and_caps(regulariser: Any, n: int) -> tuple[Array, Array]:
         low, total = np.min(np.asarray(caps)), np.min(np.sum(np.minimum(np.asarray(caps), 1.0), axis=-1))
         if not (low > 0.0 and total >= 1.0):
             raise ValueError(
-                f"caps has a least entry of {low:.6g} and leaves room for a sum of {total:.6g}: caps are positive, and "
+                f"caps has a least entry of {low:.6g} and allows a sum of {total:.6g}: caps are positive, and "
                 "weights that sum to one must fit below them."
             )
     return alpha, namespace(caps).minimum(caps, 1.0)

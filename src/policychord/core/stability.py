@@ -146,7 +146,7 @@ def _look(problems: Any, weights: Any) -> Any:
 
 
 def _roots_of_modes(eps: np.ndarray, scales: TimeScales, mu: np.ndarray) -> np.ndarray:
-    """v, beta, y, r, w of one mode: a ring in which each layer hears the one before."""
+    """v, beta, y, r, w of one mode: a ring in which each layer receives the one before."""
     hidden, gradient, softmax, tau = scales
     return _eigenvalues(5, {
         (0, 0): -1 / hidden, (0, 4): 1 / hidden,

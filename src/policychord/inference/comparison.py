@@ -2,7 +2,7 @@
 
 Every model is estimated without a fold and predicts it: l_mi = ln p(decision i | model m, estimates without i's fold).
 The difference of two models is the mean of l_ai - l_bi. Its error comes from sums over clusters (people, blocks), which
-are what would be drawn anew. A difference is established if it is larger than twice its error.
+are what would be resampled. A difference is established if it is larger than twice its error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
     @property
     def call(self) -> Call:
-        """What may be said of it."""
+        """The verdict in a word."""
         if not self.clear:
             return "not established"
         return "better" if self.mean > 0 else "worse"

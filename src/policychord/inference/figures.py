@@ -58,7 +58,7 @@ def draw_differences(comparison: Comparison, reference: str | None = None, unit:
 
 
 def draw_correlations(names: Sequence[str], correlation: np.ndarray, needed: np.ndarray | None = None) -> Figure:
-    """Which numbers can be told apart: correlations of estimates (bold beyond .9), and decisions for an error of .1."""
+    """Which numbers are identifiable: correlations of estimates (bold beyond .9), and decisions for an error of .1."""
     figure, ax = _blank(6.4 if needed is None else 8.2, 1.4 + 0.42 * len(names), 1 if needed is None else 2)
     first = ax if needed is None else ax[0]
     others = np.where(np.eye(len(names), dtype=bool), np.nan, correlation)  # that with itself says nothing

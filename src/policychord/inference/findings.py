@@ -4,7 +4,7 @@ Sentences about comparisons follow rules that stand here once:
 
 
 established         a difference is larger than SURE errors (`Difference.call`)
-no verdict          the best model is not established to predict better than the reference: nothing else is said
+no verdict          the best model is not established to predict better than the reference: no other sentence
 simpler             a model with fewer parameters is not established to predict worse than the best one
 one family          held-out ln p of models differs by less than ALIKE on average (`near_duplicates`)
 disagreement        group selection (PXP, from BIC) and held-out prediction favour different models
@@ -70,7 +70,7 @@ def comparison_table(comparison: Comparison, reference: str = "chance") -> tuple
 def describe_comparison(
     comparison: Comparison, *, unit: str = "decision", reference: str = "chance"
 ) -> tuple[str, ...]:
-    """What may be said of a comparison, by the rules above."""
+    """Sentences about a comparison, by the rules above."""
     names = [name for name in comparison.names if name != reference]
     if not names:
         return ()

@@ -127,14 +127,14 @@ def fit(
     - `family`: a `Family`, or a function of theta (natural values by name) that gives a `Composer` or a function of
       (observation, k) to a `Problem`. What does not depend on theta is best made outside of it.
     - `free`: names of the family's parameters, or `Parameter`s; those that the family recommends unless given. `fixed`:
-      values of others. Temperature and the cost's scale can hardly be told apart, so families free only one of them.
+      values of others. Temperature and the cost's scale can hardly be distinguished, so families free only one of them.
     - `method`: maximum likelihood (`ml`), with the declared priors (`map`), or `group`: every subject has parameters,
       drawn from a group that is estimated too (empirical Bayes).
     - `hold_out`: what cross-validation keeps together: subjects, blocks, or stretches of time. With `method="group"` it
       is a person's blocks or stretches of time.
     - `compare=False` leaves out the comparison with rivals on held-out decisions; a function of the estimates gives
       models of your own instead of the usual ones. `profiles=False` leaves out the profile intervals.
-    - `progress(what, done, total)` is told how far it is. Ctrl-C gives the best so far, with a note on what is missing
+    - `progress(what, done, total)` is called on the way. Ctrl-C gives the best so far, with a note on what is missing
       (`complete` is False then); `resume=found.optimum` goes on from there.
     """
     require_float64()
@@ -261,7 +261,7 @@ def _go_on(given: Likelihood, best: Optimum, z: np.ndarray, method: str) -> Opti
 
 
 def _group(given: Likelihood, starts: int, seed: int, progress: Progress | None) -> tuple[GroupFit | None, list[str]]:
-    """The group, and what is to be said if Ctrl-C ended it."""
+    """The group, and a note if Ctrl-C ended it."""
     try:
         group = empirical_bayes(given, starts=starts, seed=seed, progress=progress)
     except KeyboardInterrupt:

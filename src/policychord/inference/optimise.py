@@ -120,7 +120,7 @@ def estimate(
 
 
 def improve(given: Likelihood, z: np.ndarray, steps: int = 1, near: float = NEAR) -> Float[np.ndarray, " K"]:
-    """A point that is not lower than z, after so many steps uphill or so close to the mode, in standard errors."""
+    """A point that is not lower than z, after so many steps up or so close to the mode, in standard errors."""
     return maximise_groups(objective_of(pooled(given)), z[None], steps=steps, near=near).z[0]
 
 

@@ -1,7 +1,7 @@
 """`predict`: does behaviour that is simulated at the estimates look like the data? (A posterior predictive check.)
 
 For draws r of the parameters, z_r ~ N(estimate, inverse curvature), an experiment is simulated and measured, and the
-measures T(simulated_r) are put beside T(data). What is predicted is what `simulate` simulates: whatever it takes from
+measures T(simulated_r) are set against T(data). What is predicted is what `simulate` simulates: whatever it takes from
 the data, such as offers or rewards, is given. The estimates have seen the same data, so a measure inside its interval
 is no evidence for a model; one outside speaks against it.
 """
@@ -48,7 +48,7 @@ def predict(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Prediction, ...]:
-    """Measures of the data beside those of `draws` experiments simulated around the estimates z (groups, K)."""
+    """Measures of the data and of `draws` experiments simulated around the estimates z (groups, K)."""
     if draws < 2:
         raise ValueError(f"draws = {draws}: pass at least 2.")
     points = draw_laplace(z, covariance_of(given, z, method), draws, np.random.default_rng(seed))
@@ -62,7 +62,7 @@ def predict(
 
 
 def beside(names: Sequence[str], observed: np.ndarray, simulated: np.ndarray) -> tuple[Prediction, ...]:
-    """Measures of the data (measures) beside those of simulated experiments (experiments, measures)."""
+    """Measures of the data (measures) and of simulated experiments (experiments, measures)."""
     low, high = np.quantile(simulated, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     share = np.mean(simulated >= observed, axis=0)
     rows = zip(names, observed, simulated.mean(axis=0), low, high, share, strict=True)

@@ -2,7 +2,7 @@
 
 `recover`: the parameters of a composed agent, at one point. `recover_models`: cohorts of every model at the estimates
 of people, to which all models are fitted. `information` says without any estimate what a decision tells. All are a
-power analysis: how many decisions a wanted error needs, and what cannot be told apart.
+power analysis: how many decisions a wanted error needs, and what cannot be distinguished.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +79,7 @@ class Recovery(NamedTuple):
     correlations: Float[np.ndarray, "K K"]  # median over experiments
     profiled: dict[str, Float[np.ndarray, "repeats 2"]]  # profile intervals, by name
     converged: Bool[np.ndarray, " repeats"]
-    verdicts: tuple[tuple[Verdict, ...], ...] = ()  # (repeats, K): what each experiment would have said
+    verdicts: tuple[tuple[Verdict, ...], ...] = ()  # (repeats, K): what each experiment would have found
     deviance: Mapping[str, Float[np.ndarray, " repeats"]] = MappingProxyType({})  # of the truth, by name
 
     @property
@@ -113,7 +113,7 @@ class Recovery(NamedTuple):
 
     @property
     def pairs(self) -> tuple[tuple[str, str, float], ...]:
-        """Parameters that cannot be told apart well: |correlation| beyond .9."""
+        """Parameters that can hardly be distinguished: |correlation| beyond .9."""
         return _pairs_of(self.names, self.correlations)
 
 
@@ -132,7 +132,7 @@ class Information(NamedTuple):
     z: Float[np.ndarray, " K"]
     matrix: Float[np.ndarray, "K K"]  # a decision
     covariance: Float[np.ndarray, "K K"]  # of one decision: divide by N
-    flat: bool  # some direction cannot be told at all
+    flat: bool  # some direction is not determined at all
 
     @property
     def needed(self) -> Float[np.ndarray, " K"]:
@@ -151,7 +151,7 @@ class Information(NamedTuple):
 
     @property
     def pairs(self) -> tuple[tuple[str, str, float], ...]:
-        """Parameters that cannot be told apart well."""
+        """Parameters that can hardly be distinguished."""
         return _pairs_of(self.names, self.correlation)
 
 

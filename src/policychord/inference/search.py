@@ -2,12 +2,12 @@
 
 Every group has an optimisation run of its own, and all runs take their steps together: one call of the objective serves
 them. A step is C g. More than a standard error from the mode C is the inverse of the scores' outer products, which cost
-nothing beside the gradient g and know the scale of every direction; nearer, BFGS goes on from it, because the products
+little next to the gradient g and know the scale of every direction; nearer, BFGS goes on from it, because the products
 of a wrong model are not its curvature. A run that has not arrived after a while has its curvature measured, by
 differences of gradients: the few slow runs of a large group would otherwise take most of the time. The distance from
 the mode is counted in standard errors, sqrt(g^T C g), so the end of a run does not depend on the units of a parameter.
 
-Why not a library: optimistix (`BFGS`, vmapped) reaches the same modes as fast, but compiles anew for each number of
+Why not a library: optimistix (`BFGS`, vmapped) reaches the same modes as fast, but compiles again for each number of
 groups and decisions, needs all data at once, and knows no border, no number that is held and no Ctrl-C between steps.
 """
 
@@ -80,7 +80,7 @@ def maximise_groups(
     held: int = -1,
     near: float = NEAR,
 ) -> Estimate:
-    """A mode of the objective for every group, uphill from z (groups, K); groups that have arrived are left alone.
+    """A mode of the objective for every group, ascending from z (groups, K); groups that have arrived are left alone.
 
     `objective(z, which)` gives value (m) and gradient (m, K) of the groups `which` at z (m, K), and perhaps the outer
     products of their scores (m, K, K). `inverse` (groups, K, K) is a guess of the inverse curvature. Number `held` of z
@@ -138,7 +138,7 @@ def keep_higher(best: Estimate, other: Estimate, groups: np.ndarray) -> None:
 
 
 def part_of(objective: Objective, groups: np.ndarray) -> Objective:
-    """The objective of a part of the groups, which are counted anew."""
+    """The objective of a part of the groups, which are numbered from 0."""
     return lambda z, which: objective(z, groups[which])
 
 

@@ -20,7 +20,7 @@ LEVEL = 0.95  # of intervals
 PROFILED = 0.05  # standard errors from the mode at which a run of a profile ends
 WIDEST = 6.0  # a profile that is still inside after so many units of z (a factor of 400) is open
 VAGUE = float(np.log(10.0))  # an interval wider than a factor of ten (of values, or of odds) hides the magnitude
-MOST_CORRELATED = 0.9  # two parameters beyond this cannot be told apart well
+MOST_CORRELATED = 0.9  # two parameters beyond this can hardly be distinguished
 LARGEST_EPS = 30.0  # above it the weights stay at the prior, whatever the cost
 LEAST_MOVEMENT = 0.01  # weights whose standard deviation over decisions is below this do not gate
 HIGHER = 0.05  # nats by which a point met by a profile must be higher than the optimum to be another mode
@@ -123,7 +123,7 @@ def profile(
 ) -> Float[np.ndarray, "groups 2"]:
     """The interval of one number of z in which 2 (L_max - L_profile) <= the chi-square quantile, for every group.
 
-    All other numbers are estimated anew at each point. The root of the deviance is close to a line, so the crossing is
+    All other numbers are estimated again at each point. The root of the deviance is close to a line, so the crossing is
     found by secants within a bracket. An end is infinite where the profile has not fallen enough WIDEST away, or at
     the border of the unconstrained scale.
     """

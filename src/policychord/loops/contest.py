@@ -1,4 +1,4 @@
-"""`contest`: does composing help on this problem? An agent beside what it has to beat, in the same episodes."""
+"""`contest`: does composing help on this problem? An agent against its controls, in the same episodes."""
 
 import sys
 from collections.abc import Callable, Mapping

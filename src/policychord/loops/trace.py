@@ -27,7 +27,7 @@ OUTCOMES = {
 }
 
 
-OFTEN = 0.1  # share of the decisions in which a grid may cut a primitive before it is said
+OFTEN = 0.1  # share of the decisions in which a grid may cut a primitive before a warning
 
 
 @jax.tree_util.register_static

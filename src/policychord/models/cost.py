@@ -234,7 +234,7 @@ class Cost(AbstractModel):
 
 @eqx.filter_jit
 def _compiled_terms(cost: Cost, actions: AbstractActions, observation: Observation, k: Time) -> Terms:
-    """The same for decisions outside compiled programs: rollouts would be compiled anew for each of them."""
+    """The same for decisions outside compiled programs: rollouts would be compiled again for each of them."""
     return cost._terms(actions, observation, k)
 
 

@@ -31,7 +31,7 @@ class _Columns(NamedTuple):
 
     pi: Float[Array, "d n"]
     valid: Bool[Array, " n"]  # which are numbers; the others are filled with the first that is
-    cut: Bool[Array, " n"] | None  # which the grid cuts off, or is too coarse for; None unless it should be said
+    cut: Bool[Array, " n"] | None  # which the grid cuts off, or is too coarse for; None unless it should be reported
     log_pi: Float[Array, "d n"] | None = None  # goes on where probabilities underflow; None if taken by axes
 
 
@@ -211,7 +211,7 @@ def _quadratic(
     first, second = first[:last], second[:last]
     features = jnp.concatenate([own, own[:, first] * own[:, second]], axis=1)
     middle, width = jnp.mean(features, axis=0), jnp.std(features, axis=0) + 1e-300
-    # the barrier keeps XLA from building the features anew in every product
+    # the barrier keeps XLA from building the features again in every product
     scaled, centred = jax.lax.optimization_barrier(((features - middle) / width, target - jnp.mean(target)))
     gram, moment = scaled.T @ scaled + RIDGE * count * jnp.eye(dim + last), scaled.T @ centred
     slope, leverage = jnp.zeros(dim + last), jnp.full(count, 1.0 / count)

@@ -70,7 +70,7 @@ def load_result(path: Path) -> Result:
 
 
 def as_bytes(result: Result, what: str) -> bytes:
-    """A result as a file holds it; `what` is said of what is not plain data."""
+    """A result as a file holds it; `what` names what is not plain data."""
     arrays: list[np.ndarray] = []
     value = _encode(result.value, what, arrays)
     text = json.dumps({"format": FORMAT, "seconds": result.seconds, "value": value})

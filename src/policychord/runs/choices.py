@@ -30,7 +30,7 @@ CAPTIONS = {
     "weights_in_course": "The same weights along the experiment, blocks one after the other.",
     "coefficients": "Coefficients of every person with their 95% intervals.",
     "evidence": "Log evidence (-BIC/2) of every model below the best one, person by person.",
-    "predictions": "What the fitted models expect one step ahead of what happened, beside what people did.",
+    "predictions": "What people did, and what the fitted models expected of them one step ahead.",
     "effects": "Differences between groups and conditions, with 95% intervals, in standard deviations over people.",
 }
 
@@ -105,7 +105,7 @@ def run_choices(choices: Choices, plan: Plan, asked: ChoiceChecks, watch: Watch)
 
 
 def results_of(fitted: ChoiceResult, shrunk: bool = False, individuals: bool = False) -> Results:
-    """What stands on the page of choices, and in the files beside it."""
+    """What stands on the page of choices, and in its files."""
     result, examined = fitted.analysis, fitted.examined
     group, best = report.group_of_people(fitted.choices), best_of(fitted.effects, examined)
     columns, rows = report.compared_cells(result, examined)

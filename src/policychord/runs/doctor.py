@@ -1,4 +1,4 @@
-"""What there is on this machine, and whether it is enough: versions, devices, data, tools, and a solve as a test."""
+"""What this machine has, and whether it is enough: versions, devices, data, tools, and a solve as a test."""
 
 import os
 import platform
@@ -88,7 +88,7 @@ def devices() -> list[str]:
 
 
 def examine_machine() -> list[Check]:
-    """Everything, one line each; the solve comes last, because it may have to compile."""
+    """All checks, one line each; the solve comes last, because it may have to compile."""
     return [*_installed(), *_machine(), _data(), *_tools(), _self_test()]
 
 
@@ -173,7 +173,7 @@ def _compile_cache() -> Check:
 
 
 def _self_test() -> Check:
-    """Three policies over four actions: solve, and let a newly computed certificate be the judge."""
+    """Three policies over four actions: solve, and check the answer with a newly computed certificate."""
     try:
         import numpy as np
 

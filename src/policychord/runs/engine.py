@@ -37,7 +37,7 @@ WORKER = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "LOKY_MAX_MEMORY_LEAK_SIZE": "3e9",
 }
-# Seconds that a Dask scheduler may have no workers: then it is said, and then it is given up. Clusters take minutes to
+# Seconds that a Dask scheduler may have no workers: a message tells it, and later an error. Clusters take minutes to
 # start machines.
 WITHOUT_WORKERS, MOST_WITHOUT_WORKERS = 3.0, 600.0
 
@@ -134,7 +134,7 @@ class _Pool(loky.ProcessPoolExecutor):
 
 @contextmanager
 def _block_sigint() -> Iterator[None]:
-    """What is started within never receives Ctrl-C, also not before it is set up; here it is heard afterwards."""
+    """What is started within never receives Ctrl-C, also not before it is set up; this process gets it afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -253,7 +253,7 @@ def _joined(client: Any, scheduler: str) -> _Cluster:
 
 
 def _wait_for_workers(client: Any, scheduler: str) -> None:
-    """Wait for the first one, and do not wait in silence."""
+    """Wait for the first worker, and print that it waits."""
     none, start = f"the Dask scheduler at {scheduler} has", f"Start some with  dask worker {scheduler} --nthreads 1"
     limit = f"{MOST_WITHOUT_WORKERS:g} s"
     try:

@@ -67,7 +67,7 @@ class FitPlan(_Checked):
         default="auto", description="what cross-validation keeps together"
     )
     method: Literal["ml", "map", "group"] = Field(
-        default="ml", description="maximum likelihood, with the priors below, or everybody as one of a group"
+        default="ml", description="maximum likelihood, with the priors below, or empirical Bayes over a group"
     )
     prior: dict[str, _PriorPlan] = Field(default={}, description="of free parameters, for method = 'map'")
     starts: int = Field(default=8, ge=1, le=1000)
@@ -92,7 +92,7 @@ class FitResult(NamedTuple):
 
 
 def read_fit_plan(path: Path) -> FitPlan:
-    """A plan from a TOML file; what is wrong with it is said by name."""
+    """A plan from a TOML file; what is wrong with it is named."""
     return read_plan(path, FitPlan)
 
 
@@ -235,7 +235,7 @@ def _earlier(plan: FitPlan, path: Path, numbers: int) -> Optimum:
 
 
 def page_of(plan: FitPlan, design: Design, fitted: Fit, known: Information, again: Recovery | None) -> Results:
-    """What stands on the page of a fit, and in the files beside it."""
+    """What stands on the page of a fit, and in its files."""
     rows, comparison = findings.estimate_rows(fitted), fitted.comparison
     if comparison is None:
         columns = ["parameter", "estimate", "95% interval", "verdict"]

@@ -41,7 +41,7 @@ class PageFigure(NamedTuple):
 
 
 RECORD = "results.json"
-FRONT = 2  # figures that stand beside the table
+FRONT = 2  # figures that stand next to the table
 _NUMBER = re.compile(r"[-+]?[\d.,]+(?:[^a-z]*|e[-+]?\d+)$|$")
 TEMPLATES = Path(__file__).parent / "templates"
 LARGEST_SVG = 400_000  # bytes; a drawing of more strokes than this is lighter as pixels
@@ -137,7 +137,7 @@ def page_style() -> Markup:
 
 
 class Results(NamedTuple):
-    """What a fit found: what stands on its page, and in the files beside it."""
+    """What a fit found: what stands on its page, and in its files."""
 
     kind: str  # the command, such as `tracks fit`
     source: str  # what was analysed
@@ -149,7 +149,7 @@ class Results(NamedTuple):
     estimates: tuple[str, str]  # the model that was judged, and its numbers in Markdown
     card: str  # the data, in Markdown
     details: Sequence[tuple[str, str]]  # headings, and what stands below them in Markdown
-    pictures: Mapping[str, Picture]  # the first two stand beside the table
+    pictures: Mapping[str, Picture]  # the first two stand next to the table
     tables: Mapping[str, str]  # names of files, and their text
     record: Mapping[str, Any]  # all of it as data
     cited: Sequence[str] = ()  # besides the method
@@ -176,7 +176,7 @@ def _versions() -> str:
 
 
 def summarise(results: Results, again: str = "") -> str:
-    """The words of the page, as Markdown."""
+    """The text of the page, as Markdown."""
     plain_text = findings.as_markdown
     parts = [
         f"# {plain_text(results.verdict)}", *(f"**Warning.** {plain_text(line)}" for line in results.warnings),
@@ -214,7 +214,7 @@ def write_results(out: Path, results: Results, again: str = "") -> list[Path]:
 
 
 def print_page(page: Path) -> Path | None:
-    """The page as a PDF beside it, by a browser without a window; None where there is none, or it fails."""
+    """The page as a PDF next to it, by a browser without a window; None where there is none, or it fails."""
     browser, printed = find_program(BROWSERS), page.with_suffix(".pdf")
     printed.unlink(missing_ok=True)  # one of an earlier run would be another page
     if browser is None:

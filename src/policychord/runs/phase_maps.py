@@ -30,18 +30,20 @@ def draw_sweep(
 
 
 def _chosen(table: pd.DataFrame, axes: Sequence[str], x: str | None, y: str | None) -> tuple[str, str | None]:
-    for name in (x, y):
-        if name is not None and name not in axes:
-            raise ValueError(f"{name} does not vary in this sweep: there are {', '.join(axes)}.")
+    if unknown := [name for name in (x, y) if name not in (None, *axes)]:
+        raise ValueError(f"{unknown[0]} does not vary in this sweep: there are {', '.join(axes)}.")
     # numbers go along x; the setting named last varies fastest, and is the one that people think of as x
     numbers = [name for name in axes if _numeric(table, name) and name != y]
     x = x or (numbers or [name for name in axes if name != y] or list(axes))[-1]
-    rest = [name for name in axes if name != x]
-    return x, y or (rest[-1] if rest else None)
+    return x, y or next((name for name in reversed(axes) if name != x), None)
 
 
 def _numeric(table: pd.DataFrame, name: str) -> bool:
     return pd.api.types.is_numeric_dtype(table[name]) and not pd.api.types.is_bool_dtype(table[name])
+
+
+def _words(name: str) -> str:
+    return " ".join(name.replace("_", " ").split(".")).replace("eps", "temperature")
 
 
 def _is_log(values: np.ndarray) -> bool:
@@ -56,22 +58,22 @@ def _draw_lines(ax: Axes, table: pd.DataFrame, x: str, y: str | None, metric: st
     groups = [("", table)] if y is None else list(table.groupby(y, sort=_numeric(table, y)))
     for (value, part), colour in zip(groups, (COLOURS * 3)[: len(groups)], strict=True):
         quantiles = part.groupby(x)[metric].quantile([*BAND, 0.5]).unstack()
-        label = None if y is None else f"{y} = {value:g}" if _numeric(table, y) else str(value)
+        label = None if y is None else f"{_words(y)} = {value:g}" if _numeric(table, y) else str(value)
         ax.plot(quantiles.index, quantiles[0.5], color=colour, marker=".", label=label)
         ax.fill_between(quantiles.index, quantiles[BAND[0]], quantiles[BAND[1]], color=colour, alpha=0.18, linewidth=0)
     if _numeric(table, x) and _is_log(np.unique(table[x])):
         ax.set_xscale("log")
     if table[metric].min() > 0 and table[metric].quantile(0.99) > 30 * table[metric].quantile(0.01):
         ax.set_yscale("log")
-    ax.set(xlabel=x, ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
+    ax.set(xlabel=_words(x), ylabel=f"median and quartiles\nof {_episodes(table, [x, *([y] if y else [])])}")
     if y is not None:
-        ax.legend(title=None if _numeric(table, y) else y, fontsize=8)
+        ax.legend(title=None if _numeric(table, y) else _words(y), fontsize=8)
 
 
 def _draw_colours(ax: Axes, table: pd.DataFrame, x: str, y: str, metric: str) -> None:
     """A heat map where every value of one setting meets every value of the other, dots where points were drawn."""
     x_log, y_log = (_is_log(np.unique(table[name])) for name in (x, y))
-    ax.set(xlabel=x, ylabel=y, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
+    ax.set(xlabel=_words(x), ylabel=_words(y), xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
     grid = table.groupby([y, x])[metric].median().unstack()
     if len(table.groupby([x, y])) < grid.size:
         by = ["point"]

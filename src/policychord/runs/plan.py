@@ -32,7 +32,7 @@ class _Checked(BaseModel):
 
 
 class Range(_Checked):
-    """Numbers from `low` to `high`: `points` of them in a grid, drawn at random otherwise."""
+    """Values from `low` to `high`: `points` of them in a grid, drawn at random otherwise."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Range(_Checked):
 
 
 def _axis(axis: Any) -> Range | list[Value]:
-    """What may stand behind a name in [grid]; said here, because a union of types would speak of types."""
+    """What may stand behind a name in [grid]; checked here, because a union of types would speak of types."""
     if isinstance(axis, dict | Range):
         return Range.model_validate(axis)
     if not isinstance(axis, list) or not axis:
@@ -152,7 +152,7 @@ def _values(axis: Range | list[Value]) -> list[Value]:
 
 
 def read_sweep_plan(path: str | Path) -> SweepPlan:
-    """A plan from a TOML (or JSON) file; what is wrong with it is said by name."""
+    """A plan from a TOML (or JSON) file; what is wrong with it is named."""
     return read_plan(Path(path), SweepPlan)
 
 

@@ -64,7 +64,7 @@ def write_policies(path: Path, table: PolicyTable) -> Path:
 
 
 def compose_table(table: PolicyTable, eps: float, unit: float = 1.0, prior: Sequence[float] = ()) -> Composed:
-    """Weights with their certificates in every state, and expected costs beside each policy alone."""
+    """Weights with their certificates in every state, and expected costs with those of each policy alone."""
     n = len(table.names)
     if prior and (len(prior) != n or min(prior) <= 0):
         raise ValueError(f"--prior {','.join(f'{p:g}' for p in prior)}: give {n} positive shares, one for each policy.")

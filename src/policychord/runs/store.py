@@ -27,7 +27,7 @@ LARGEST_TEXT = 10_000_000  # bytes of settings or of a plan
 LARGEST_TOML = 1_000_000  # what people write themselves; its parser is slow
 DEEPEST_KEY = 20
 DEEPEST_LIST = 50  # lists and tables inside each other; Python's own limit is the process's, and others raise it
-# Comments and strings of TOML, in which dots mean nothing, and what may stand beside a key.
+# Comments and strings of TOML, in which dots mean nothing, and what may stand next to a key.
 # a string without an end goes on to that of its line or of the text, so that nothing is looked at twice
 _QUOTED = re.compile(
     r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\[^\n]|[^"\\\n])*"?|'[^'\n]*'?""", re.DOTALL
@@ -66,7 +66,7 @@ def remove_results(folder: Path, names: Iterable[str]) -> None:
 
 
 def note_earlier(folder: Path) -> list[str]:
-    """What to say if a folder has files already, some of which are about to be replaced; ask before writing."""
+    """A note if a folder has files already, some of which are about to be replaced; ask before writing."""
     if not any(not path.name.startswith(".") for path in folder.iterdir()):
         return []
     return [f"{folder} had files before: those of the same name were replaced. --out DIR keeps runs apart."]
@@ -97,7 +97,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_plan(path: Path, model: type[Plan]) -> Plan:
-    """A plan from a TOML or JSON file; what is wrong with it is said by name."""
+    """A plan from a TOML or JSON file; what is wrong with it is named."""
     from pydantic import ValidationError
 
     contents = read_settings(path)

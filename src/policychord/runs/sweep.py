@@ -146,7 +146,7 @@ def sweep_status(plan: SweepPlan, out: Path) -> _Status:
 
 
 class _Results(NamedTuple):
-    """Every finished episode, ordered by point and episode, and what should be said of them."""
+    """Every finished episode, ordered by point and episode, and notes about them."""
 
     table: pd.DataFrame
     notes: list[str]
@@ -215,7 +215,7 @@ def rerun_episode(plan: SweepPlan, point: int, episode: int, out: Path) -> _Reru
 
 
 def differing(plan: SweepPlan, out: Path, point: int, episode: int, rerun: _Rerun) -> list[str]:
-    """What to say if the sweep had found other numbers for an episode that was run again."""
+    """A note if the sweep had found other numbers for an episode that was run again."""
     if not _files(plan, out)[0]:
         return []
     table = results(plan, out).table

@@ -35,7 +35,7 @@ HEADLINES = {
     "no social force": "No social force is established.",
     "withheld": "No verdict is given about these tracks.",
 }
-FAR_OFF = 0.4  # largest difference of two distributions from which they are said to differ much
+FAR_OFF = 0.4  # largest difference of two distributions from which they count as different
 PLURAL = {"trial": "trials", "block of time": "blocks of time"}
 Files = Path | Sequence[Path]
 
@@ -142,7 +142,7 @@ def run_film(files: Files, plan: TrackPlan, trial: int, out: Path, watch: Watch)
 
 
 def page_of(explained: Explained, motion: Motion) -> Results:
-    """What stands on the page of tracks, and in the files beside it."""
+    """What stands on the page of tracks, and in its files."""
     verdict, found = explained.verdict, explained.verdict.model
     columns, rows = comparison_table(verdict.comparison, ALONE)
     estimates = [dict(zip(("parameter", "estimate", "error", "robust_error"), row, strict=True))
@@ -267,7 +267,7 @@ def _forces(explained: Explained) -> str:
     """What each force is worth in a plain weighted sum."""
     rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
     return _table(["force", "slope", "error", "error, clustered"], rows) + (
-        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one beside all others and "
+        "\n\nThe slope is the change of velocity, in usual changes, for a force of length one, given all others and "
         "own motion: positive if they follow it."
     )
 

@@ -1,5 +1,4 @@
-"""Every trial for itself: do the weights change in this trial? On the cores here or on a cluster, through the sweeps'
-engine.
+"""Every trial for itself: do the weights change in this trial? Here or on a cluster, by the sweeps' engine.
 
 Radii, units and cells are those of all trials together, so that estimates can be compared. A trial is kept as soon as
 it is there: the same command goes on with those that are missing.
@@ -50,7 +49,7 @@ class _TrialFit(NamedTuple):
 
 
 class _TrialResults(NamedTuple):
-    """What was found in all trials."""
+    """The results of all trials."""
 
     rows: list[_TrialFit]
     sentence: str
@@ -81,7 +80,7 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
 
 
 def _alone(motion: Motion, decisions: Decisions, number: int) -> tuple[Motion, Decisions]:
-    """One trial as if it were all there is."""
+    """One trial as if there were no others."""
     return motion._replace(trials=(motion.trials[number],)), decisions._replace(trial=np.zeros(decisions.size, int))
 
 

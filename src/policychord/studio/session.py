@@ -22,7 +22,7 @@ class Session:
     """Messages of the browser go in, texts and frames for it come out.
 
     Of frames that were not sent in time only the latest of each part is kept. Of messages and answers that wait, the
-    latest `LONGEST_QUEUE` are kept, and the browser is told how many were dropped. Whatever a page raises becomes an
+    latest `LONGEST_QUEUE` are kept, and the browser learns how many were dropped. Whatever a page raises becomes an
     error message, and the session goes on.
     """
 
@@ -33,7 +33,7 @@ class Session:
         self._frames: dict[str, bytes] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
-        self._lost = 0  # messages that were dropped since the browser was last told
+        self._lost = 0  # messages that were dropped since the browser last learned of them
         self._hidden = False
         self._number: Any = None  # of the last message, as the browser counts them
         self.thread = threading.Thread(target=self._run, name=f"studio-{page.name}", daemon=True)

@@ -146,7 +146,7 @@ def cells_of(change: np.ndarray) -> Cells:
     """A grid whose cells grow outwards, x = r sinh(c y)/sinh(c), up to nearly the largest change."""
     half = AXIS // 2
     reach = max(float(np.quantile(np.abs(change), REACHED)), FINEST * half * 1.001)
-    # the first cell beside the middle is the smallest: r sinh(c/half)/sinh(c) = FINEST
+    # the first cell next to the middle is the smallest: r sinh(c/half)/sinh(c) = FINEST
     curve = brentq(lambda c: reach * np.sinh(c / half) - FINEST * np.sinh(c), 1e-6, 50.0)
     y = np.linspace(-1, 1, AXIS)
     axis = reach * np.sinh(curve * y) / np.sinh(curve)

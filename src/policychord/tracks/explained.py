@@ -22,7 +22,7 @@ from .situations import Situations
 
 Call = Literal["re-weighting", "constant weights", "cannot tell", "no social force", "withheld"]
 SHOWN = 2.8  # errors of a change that would have been seen in four of five such data
-NAMED = 9.0  # chi squared for each force from which a feature is said to move weights
+NAMED = 9.0  # chi squared for each force from which a feature counts as moving weights
 CHUNK = 512
 
 
@@ -131,7 +131,7 @@ def what_moves(soft: Found, names: Names, block: np.ndarray) -> tuple[tuple[str,
 def power_of(constant: Found, situations: Situations) -> dict[str, float]:
     """For each feature the change d that would have been shown if weights were (1 + d) and (1 - d) in its halves.
 
-    From the information that the decisions have of d beside all numbers of the constant sum.
+    From the information that the decisions have of d, given all numbers of the constant sum.
     """
     model, slope = constant.model, scores(constant.given, constant.z).gradient
     begin = size(model.parameters[: [p.name for p in model.parameters].index("slope")])

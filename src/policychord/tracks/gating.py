@@ -107,7 +107,7 @@ def complete(names: tuple[str, ...], theta: Theta) -> dict[str, Any]:
 def family_of(given: Decisions, free: tuple[str, ...] = ()) -> Family:
     """Individuals that mix the forces of these decisions, by their gating problems.
 
-    Temperature and the cost's scale cannot be told apart well, so precision and collision stay fixed unless `free`
+    Temperature and the cost's scale can hardly be distinguished, so precision and collision stay fixed unless `free`
     names them.
     """
 

@@ -127,7 +127,7 @@ def _programs(names: Names, constant: str, parameters: tuple[Any, ...], states: 
 
 
 class Hidden(NamedTuple):
-    """Estimates of a group's hidden state, beside those of constant weights, at which the rest is held."""
+    """Estimates of a group's hidden state, with those of constant weights, at which the rest is held."""
 
     name: str
     constant: Found

@@ -132,7 +132,7 @@ def _together(scene: _Scene) -> Weights:
 
 
 def _mixture(rng: np.random.Generator, count: int, frames: int) -> np.ndarray:
-    """One force at a time, drawn anew every quarter of a second with the same odds."""
+    """One force at a time, drawn again every quarter of a second with the same odds."""
     chosen: dict[int, np.ndarray] = {}
 
     def weights(scene: _Scene) -> Weights:

@@ -236,7 +236,7 @@ def _parse(source: _Source, rate: float | None, scale: float, unit: str, columns
 
 
 def _usable(source: _Source, trials: list[Trial], scale: float, notes: list[str]) -> list[Trial]:
-    """The trials from which motion can be found, under names to show; the others are left out, which is said."""
+    """The trials from which motion can be found, under names to show; the others are left out, with a note."""
     trials = [trial._replace(name=_tidied(trial.name), ids=tuple(map(_tidied, trial.ids))) for trial in trials]
     for trial in trials:
         where, largest = f", trial {_quoted(trial.name)}", np.nanmax(np.abs(trial.position), initial=0.0)
@@ -594,7 +594,7 @@ def _wide_pairs(header: list[str]) -> list[tuple[str, str, str]]:
 
 
 def _wide(source: _Source, table: pd.DataFrame, pairs: list[tuple[str, str, str]]) -> _Content:
-    """A table of idtracker.ai, which writes its attributes beside it."""
+    """A table of idtracker.ai, which writes its attributes next to it."""
     _check_size(source, len(table), len(pairs))
     axes = [[_numbers(source, table[columns[axis]]) for columns in pairs] for axis in (1, 2)]
     rate, notes = None, []
@@ -689,7 +689,7 @@ def _rate_of_frames(moment: np.ndarray, time: pd.Series, notes: list[str]) -> fl
     known = np.isfinite(seconds)
     frames, first = np.unique(moment[known], return_index=True)
     steps, spans = np.diff(frames), np.diff(seconds[known][first])
-    ahead = spans > 0  # times may begin anew in another trial
+    ahead = spans > 0  # times may begin again in another trial
     if not ahead.any():
         return None
     # what stands between two frames of the table counts as one, as in `_one_trial`

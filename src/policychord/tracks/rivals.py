@@ -47,7 +47,7 @@ class Names(NamedTuple):
 
 
 def units_of(given: Situations) -> dict[str, np.ndarray]:
-    """What a model is told about each decision."""
+    """What a model knows about each decision."""
     names = ("change", "force", "shape", "own", "before", "speed", "feature", "wanted", "closeness")
     return {name: np.asarray(getattr(given, name)) for name in names}
 

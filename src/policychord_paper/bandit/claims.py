@@ -28,7 +28,7 @@ EXPLOIT, UNCERTAINTY, RISK = range(3)  # the paper's primitives
 
 
 def _over_hybrid(settings: BanditSettings, evidence: Evidence, link: Link = "probit") -> Numbers:
-    """PXP against the Hybrid in both experiments, with the Bayes omnibus risk and the controls beside it."""
+    """PXP against the Hybrid in both experiments, with the Bayes omnibus risk and the controls."""
     experiments = by_experiment(evidence, link)
     measured: Numbers = {f"Exp {e}: PXP of composed": lead_over_hybrid(linked) for e, linked in experiments.items()}
     for e, experiment in experiments.items():
@@ -315,7 +315,7 @@ CLAIMS: tuple[Claim[BanditSettings, Evidence], ...] = (
 
 
 def controls(settings: BanditSettings, evidence: Evidence) -> list[Control]:
-    """The controls that this run measured, each beside the paper's own comparison."""
+    """The controls that this run measured, each with the paper's own comparison."""
     made = [_floors(evidence), _one_more(evidence), _ties(evidence), _links(evidence)]
     if _each(by_experiment(evidence), "own"):
         made.append(_own(evidence))

@@ -1,4 +1,4 @@
-"""Figures of the bandit study: who wins, weights in time, other people, temperature, recovery."""
+"""Figures of the bandit study: model comparison, weights in time, people left out, temperature, recovery."""
 
 from functools import partial
 from typing import Any
@@ -171,8 +171,8 @@ def _coefficients(ax: Any, parameters: list[RecoveredParameter]) -> None:
 
 
 _COMPARISON = """Protected exceedance probability (PXP) of each model: how probable it is that this model is the most
-frequent one among people, allowing for chance. Top, the composed model beside the Hybrid, its own generative model;
-bottom, beside the three other classic models. Each group of bars adds up to one. BOR is the probability that all models
+frequent one among people, allowing for chance. Top, the composed model and the Hybrid, its own generative model;
+bottom, it and the three other classic models. Each group of bars adds up to one. BOR is the probability that all models
 of a panel are equally common: where it is large, bars near one half mean little."""
 _COURSE = """Weights of the three primitives along the experiment, blocks one after the other; lines are means over
 people, bands their standard deviation, lines break where a block begins and beliefs are reset. On the right the first

@@ -95,11 +95,11 @@ def gather(settings: BanditSettings, results: Mapping[str, Any]) -> Evidence:
     return Evidence(*map(of_experiment, EXPERIMENTS))
 
 
-FEWER_PERMUTATIONS = 200  # where people are drawn anew many times
+FEWER_PERMUTATIONS = 200  # where people are resampled many times
 
 
 def redraw(settings: BanditSettings, evidence: Evidence, number: int) -> tuple[BanditSettings, Evidence]:
-    """The evidence with people drawn anew, and with random splits drawn anew; what no claim reads stays."""
+    """The evidence with people and random splits resampled; what no claim reads stays."""
 
     def of_link(linked: LinkEvidence, people: np.ndarray) -> LinkEvidence:
         swept, validated, fit = linked.temperature, linked.cross_validation, linked.fit

@@ -19,8 +19,8 @@ INTRODUCTION = """The paper explains how people choose between two arms (Gershma
 composing three simple policies: exploit the better arm, seek the uncertain one, avoid it. Its generative model is the
 Hybrid, a regression on value and uncertainty that was fitted to each person first, so that the composed model has no
 parameter of its own. Here all models are fitted again, person by person, and compared over the group by protected
-exceedance probability (PXP) with the Bayes omnibus risk (BOR, the probability that all models are equally common)
-beside it; every weight is an equilibrium with a certificate. **Where the public data are not found, the choices are
+exceedance probability (PXP) with the Bayes omnibus risk (BOR, the probability that all models are equally common);
+every weight is an equilibrium with a certificate. **Where the public data are not found, the choices are
 simulated: every figure and table then says "synthetic cohort", and no verdict says anything about people.**"""
 
 
@@ -138,7 +138,7 @@ def _recovery(settings: BanditSettings, evidence: Evidence) -> Finding:
     so = "So the analysis can find people who compose, where there are some."
     if poor:
         so = (
-            f"From {settings.blocks} blocks of {settings.trials} trials the two are hardly told apart by person; "
+            f"From {settings.blocks} blocks of {settings.trials} trials the two can hardly be distinguished by person; "
             "a lead of either is weak evidence for how somebody chooses."
         )
     return Finding(
@@ -312,7 +312,7 @@ def _recovery_dataset(recovery: ModelRecovery) -> xr.Dataset:
 
 
 def _objections(settings: BanditSettings, evidence: Evidence) -> list[Objection]:
-    """What readers would dispute; how many splits there are is told by the run."""
+    """What readers would dispute; the number of splits is that of the run."""
     splits = Objection(
         ("B5", "B9"),
         "author",

@@ -1,4 +1,4 @@
-"""Nulls and alternatives of the bandit study: people who are simulated, or weights that are dealt anew."""
+"""Nulls and alternatives of the bandit study: people who are simulated, or weights that are permuted."""
 
 from collections.abc import Callable
 from functools import partial

@@ -32,7 +32,7 @@ COLOUR = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 )
 def _compare_command(
     first: Annotated[Path, typer.Argument(help="A run: its folder, report.html or claims.json.", metavar="RUN_A")],
-    second: Annotated[Path, typer.Argument(help="The run to set beside it.", metavar="RUN_B")],
+    second: Annotated[Path, typer.Argument(help="The run to compare it with.", metavar="RUN_B")],
     rtol: Annotated[
         float, typer.Option(help="Numbers have moved if they differ by more, relatively.", metavar="NUMBER")
     ] = 1e-9,
@@ -41,7 +41,7 @@ def _compare_command(
 ) -> None:
     """Say which verdicts, measured numbers and figures of two runs differ, and which settings and versions do.
 
-    A report.html that somebody sent is enough; figures are compared where they lie beside it.
+    A report.html that somebody sent is enough; figures are compared where they are in the same folder.
     """
     from ..compare import compare as run
 
@@ -92,7 +92,7 @@ def _shown(comparison: "RunComparison") -> list[Any]:
 
 
 def _alone(comparison: "RunComparison") -> list[tuple[str, str]]:
-    """What only one run has, in a line for each: a part beside the whole lacks much, and none of it is news."""
+    """What only one run has, in a line for each: a partial run lacks much, and that is expected."""
     rows = []
     for run, claims, other in (("first", comparison.only_a, 2), ("second", comparison.only_b, 1)):
         figures = [figure.name for figure in comparison.figures if figure.state == f"only in the {run}"]

@@ -147,7 +147,7 @@ def _in_words(settings: QuadrotorSettings, rows: "list[CostComparison]", fixed: 
     if ours.against.high < 0:
         words = f"The composition beats the baseline: {often}"
     elif ours.against.low <= 0:
-        words = "The composition and the baseline cannot be told apart: the interval of delta holds 0."
+        words = "No difference between the composition and the baseline is established: the interval of delta holds 0."
     else:
         words = f"The composition loses to the baseline: {often}"
     if settings.composition.gate == "prior":
@@ -156,7 +156,7 @@ def _in_words(settings: QuadrotorSettings, rows: "list[CostComparison]", fixed: 
     if fixed.against.low > 0:
         words += f" So far the weights gain nothing: a fixed 50/50 mixture costs less {beside}."
     elif fixed.against.high >= 0:
-        words += f" Whether the weights gain anything over a fixed 50/50 mixture cannot be told {beside}."
+        words += f" Whether the weights gain anything over a fixed 50/50 mixture is open {beside}."
     if ours.against.low > 0 and settings.composition.horizon == "one-step":
         words += (
             " That is known for this horizon: a thrust changes speeds within a step and the place only later, which "

@@ -460,7 +460,7 @@ CLAIMS: tuple[Claim[FlockStudySettings, Evidence], ...] = (
 
 
 def controls(settings: FlockStudySettings, evidence: Evidence) -> list[Control]:
-    """The same flocks without what is said to matter; each answer follows its numbers."""
+    """The same flocks without what should matter; each answer follows its numbers."""
     without = [control(evidence) for control in (_fixed_weights, _no_leaders, _no_term, _random_start)]
     followers = (_without_leaders(name, forms) for name, forms in by_model(evidence).items())
     return [*without, _order(settings, evidence), *followers]

@@ -258,7 +258,7 @@ def gather(settings: FlockStudySettings, results: Mapping[str, Sequence[Result]]
 
 
 def redraw(settings: FlockStudySettings, evidence: Evidence, number: int) -> tuple[FlockStudySettings, Evidence]:
-    """The evidence with seeds drawn anew, the same for all flights with equally many: comparisons stay paired."""
+    """The evidence with seeds resampled, the same for all flights with equally many: comparisons stay paired."""
 
     def drawn(flight: FlockFlight) -> FlockFlight:
         seeds = len(flight.measured.polarization)

@@ -32,7 +32,7 @@ weights from the gate. The paper shows single flights: a flock that polarizes, o
 bring to a goal, and followers of other models. Here the same flights are flown from several random starts each, with
 Table S1's constants, and measured: polarization, milling, distance of the flock's centre from the goal, and how the
 weights move. Every weight comes with a certificate of 1e-10. Each claim is compared with the flock without the thing
-that is said to matter."""
+that should matter."""
 
 PAPER_SEEDS = 30  # of Fig. S3c
 SERIES = {"polarization": "1", "milling": "1", "goal_distance": "m", "pair_distance": "m", "spread": "m"}
@@ -91,7 +91,7 @@ def _summary(settings: FlockStudySettings, evidence: Evidence) -> str:
            f"{number(arrive(forms.released[1]))} (no leaders)") for name, forms in by_model(evidence).items()),
     ]  # fmt: skip
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    text = ["Medians over seeds, each next to the same flock without what is said to matter."]
+    text = ["Medians over seeds, each next to the same flock without what should matter."]
     if final_polarization(fixed) > POLARIZED:
         text.append("Flocks with fixed weights polarize too. Near-balance accompanies polarization, and the gate is "
                     "not needed for it.")  # fmt: skip
@@ -271,7 +271,7 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
     gap = max(flight.measured.largest_gap for flight in by_name(evidence).values())
     text = (
         "Where the text leaves something open, the released scripts were followed, and where they differ, the text "
-        "unless said otherwise.\n\n"
+        "unless noted otherwise.\n\n"
         "- Table S1 says 30^2 actions; the scripts keep those within the largest acceleration, 648 cells. So here.\n"
         "- The text updates all boids from the same state; the scripts move them one after another in place. Composed "
         "flocks are flown both ways, followers of other models as in the scripts (`update` chooses).\n"
@@ -286,7 +286,7 @@ def _text_and_scripts(evidence: Evidence) -> Finding:
 
 
 def _objections(settings: FlockStudySettings, evidence: Evidence) -> list[Objection]:
-    """What readers would dispute; how many seeds there are is told by the run."""
+    """What readers would dispute; the number of seeds is that of the run."""
     heats = settings.temperature_seeds
     few = Objection(
         ("F4", "F6", "F7", "F8"),
@@ -315,7 +315,7 @@ OBJECTIONS = (
               "They do not say that the gate is needed. The control with weights of a third stands among the "
               "measured numbers of F1 and in the figure on order."),
     Objection(("F5", "F13"), "reviewer", "Leaders that circle the goal after arrival vary more for that reason alone.",
-              "The numbers of F5 before arrival stand beside those of the whole flight, and F13 measures leaders "
+              "The numbers of F5 before arrival are given with those of the whole flight, and F13 measures leaders "
               "among three other kinds of followers."),
 )  # fmt: skip
 

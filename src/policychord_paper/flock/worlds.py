@@ -180,7 +180,7 @@ def _ring(evidence: Evidence, flight: FlockFlight) -> Change:
     return lambda flown: {"milling": flown.milling._replace(ring=flight)}
 
 
-# name, how it is made, what is to be said of it, of which claims, and how the evidence changes
+# name, how it is made, what it must show, of which claims, and how the evidence changes
 WORLDS: tuple[World[FlockStudySettings, Evidence], ...] = (
     World("nobody sees anybody", "4 leaders and 36 others that start 400 m apart, flown", "rejected",
           ("F1", "F3", "F4", "F6", "F7", "F8"),

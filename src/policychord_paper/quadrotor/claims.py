@@ -157,9 +157,9 @@ def _composing_tracks(settings: QuadrotorSettings, evidence: Evidence) -> Measur
 def with_rounding(
     settings: QuadrotorSettings, evidence: Evidence
 ) -> tuple[CostComparison, CostComparison, tuple[float, float]]:
-    """The released PD gate against PID, the same from a start 1e-15 m beside, and an interval of delta that spans both.
+    """The released PD gate against PID, the same from a start 1e-15 m away, and an interval of delta that spans both.
 
-    Chaotic flights turn a last digit into another flight, which drawing seeds anew does not know of.
+    Chaotic flights turn a last digit into another flight, which resampling seeds does not include.
     """
     here, beside = (
         compare_costs(settings, flights, RELEASED) for flights in (evidence.stale_point.pd, evidence.beside)

@@ -43,7 +43,7 @@ SCRIPT_VALUE = 0.05
 DISPUTED = (*ALONE, "one-step gate", "equilibrium, sample", FIXED)
 PUSHED = ("baseline", "equilibrium, sample")
 # PID and the PD primitives fly chaotically: a start that differs in the last digit leads to another flight. How far
-# that moves what is said about all flights is measured by flying them twice.
+# that moves statements about all flights is measured by flying them twice.
 ROUNDING = 1e-15  # m
 OTHER_SEED = 1_000_003
 # the steps that fly with a clamped weight: by reading, whether it is the text's world, and the gate
@@ -133,7 +133,7 @@ def _as_in_text(settings: QuadrotorSettings) -> dict[str, Any]:
 
 
 def by_program(items: Iterable[tuple[T, CompositionSettings | None]]) -> dict[str, list[T]]:
-    """Anything beside how its controller is composed, in groups that share a compiled program."""
+    """All settings but how its controller is composed, in groups that share a compiled program."""
     groups: dict[str, list[T]] = {}
     for item, how in items:
         groups.setdefault(program(how), []).append(item)
@@ -182,11 +182,11 @@ def gather(settings: QuadrotorSettings, results: Mapping[str, Any]) -> Evidence:
 
 
 JUDGED = (*ALONE, "one-step gate", "equilibrium, sample")
-FEWER_RESAMPLES = 100  # for the interval of a delta, where seeds are drawn anew many times
+FEWER_RESAMPLES = 100  # for the interval of a delta, where seeds are resampled many times
 
 
 def redraw(settings: QuadrotorSettings, evidence: Evidence, number: int) -> tuple[QuadrotorSettings, Evidence]:
-    """The flights that are judged, with seeds drawn anew, the same for all controllers of a world."""
+    """The flights that are judged, with seeds resampled, the same for all controllers of a world."""
 
     def drawn(flights: Flights) -> Flights:
         return {name: _drawn(flight, number) for name, flight in flights.items() if name in JUDGED}

@@ -21,7 +21,7 @@ BEFORE, AFTER = 0.5, 1.5  # s around the impulse that are shown
 _TRAJECTORIES = """One flight of the released gate (blue), one of the optimum that the text defines (orange) and one of
 the baseline (pink) through the same disturbances, over the path (grey), from the red cross; silhouettes show the
 pitch of the first. The episode is one in which released gate and baseline cost about as much as in the median. Left,
-PD primitives beside PID; right, LQR primitives beside LQR, with the impulse marked. Look at how far each line parts
+PD primitives and PID; right, LQR primitives and LQR, with the impulse marked. Look at how far each line parts
 from the path, and where."""
 
 

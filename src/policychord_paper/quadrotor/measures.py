@@ -43,19 +43,19 @@ class CostComparison(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """What may be said of it: that it costs less or more, or that these seeds do not tell."""
+        """Its verdict: that it costs less or more, or that these seeds do not tell."""
         if self.cheaper or self.dearer:
             return "costs less than" if self.cheaper else "costs more than"
         if self.paired_p < LEAST_EVIDENCE:  # what the judging test misses, and the test for pairs sees
             return f"costs {'less' if self.difference < 0 else 'more'}, seed by seed only, than"
-        return "is not told apart from"
+        return "is not distinguished from"
 
 
 Both = dict[Experiment, CostComparison]  # the same comparison for both pairs of primitives
 
 
 def compare_costs(settings: QuadrotorSettings, flights: Flights, name: str, other: str = "baseline") -> CostComparison:
-    """One controller beside another, seed by seed."""
+    """One controller against another, seed by seed."""
     flight = flights[name]
     base = flights[other].cost[: len(flight.cost)]  # where a control has fewer seeds, they are the first ones
     return CostComparison(
@@ -119,7 +119,7 @@ def p_of_more(differences: np.ndarray) -> float:
 
 
 def range_above(settings: QuadrotorSettings, cost: np.ndarray, base: np.ndarray) -> tuple[float, float]:
-    """By how much an inter-quartile range exceeds another, and the upper end of 95% over seeds drawn anew in pairs."""
+    """By how much an inter-quartile range exceeds another, and the upper end of 95% over seeds resampled in pairs."""
     rows = np.random.default_rng((settings.seed, 17)).integers(len(cost), size=(settings.resamples, len(cost)))
     drawn = iqr(cost[rows], axis=1) - iqr(base[: len(cost)][rows], axis=1)
     return spread(cost).range - spread(base).range, float(np.quantile(drawn, 0.975))

@@ -45,13 +45,13 @@ under the same disturbances, seed by seed, and each claim is judged for three re
 scripts compute (the released gate, `one-step gate` in the tables), for the optimum that its text defines
 (`equilibrium, sample`), both under the forces of the scripts, and for that optimum under the text's own disturbances
 (`accelerations`; the impulse, to which the table gives no unit, stays a force). A claim is reproduced if its rule holds
-for all, and partly if for some. Two gates stand beside them that look further than one step: `cost-to-go` prices all
+for all, and partly if for some. Two more gates look further than one step: `cost-to-go` prices all
 that follows a thrust, at the paper's temperature, and `{LOOKING_AHEAD}` does so at eps = {WARM:g}.
 
 Random forces act where the drone was when the control step began, as in the paper's simulator (`stale-point`); once the
 drone has moved, they also turn it. Values marked `centre` come from the same forces at the centre of mass, which only
 push. Differences in cost are judged by the paper's test (Mann-Whitney, p). Since flights of one seed share their
-disturbances, Wilcoxon's signed-rank test for pairs stands beside it (paired p) and judges nothing. Delta is Cliff's:
+disturbances, Wilcoxon's signed-rank test for pairs is shown as well (paired p) and judges nothing. Delta is Cliff's:
 how often a flight costs more than one of the other's, less how often it costs less."""
 
 
@@ -178,7 +178,7 @@ def _disturbances(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     here, there = (spread(pairs.lqr["baseline"].cost).median for pairs in (evidence.stale_point, evidence.centre))
     fewer = len(evidence.centre.lqr["baseline"].cost)
     return Finding(
-        "The disturbances are forces, and they act beside the drone",
+        "The disturbances are forces, and they act at a distance from the drone",
         f"""The text adds the disturbances to the accelerations. In the simulator they are forces in newtons, 37
 times as strong on a drone of 27 g, and they act where the drone was when the decision was made: once it has moved, they
 turn it as no wind would. With the same forces at the centre of mass ({fewer} seeds) LQR costs
@@ -215,7 +215,7 @@ def _useful(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
     return Finding(
         "What makes the gate useful" if gains else "What was tried to make the gate useful",
         f"""A generative model that looks ahead. With the cost-to-go of the LQR, from the Riccati equation,
-the mean action and eps = {settings.warm_eps:g}, the composition {_against_baseline(base)}; beside the average of its
+the mean action and eps = {settings.warm_eps:g}, the composition {_against_baseline(base)}; against the average of its
 two controllers, {_pair(control, "the fixed mixture")}. With forces at the centre of mass it
 {_against_baseline(centre)}.
 There, where nothing turns the drone but its motors, the LQR baseline, the optimum for the drone's linear model, is
@@ -268,7 +268,7 @@ def _differs(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
         )
     )
     return Finding(
-        "This run beside the paper's numbers",
+        "This run and the paper's numbers",
         f"""{_whether(differ)} {" ".join(lines)}
 
 An exact match is not to be expected. The cascade's turns are limited to a difference of thrusts about as large as the
@@ -301,7 +301,7 @@ def _seeds(settings: QuadrotorSettings, evidence: Evidence) -> Finding:
         pair = " and ".join(f"{e.upper()} pair" for e in blind)
         so = f"A difference as large as the paper's for the {pair} would then not count as one: fly more (`--full`)."
     else:
-        so = "Differences as large as the paper's are then told from chance."
+        so = "Differences as large as the paper's are then established."
     return Finding(
         f"What {count} seeds can show",
         f"""A p-value shrinks with the number of seeds whatever the effect. A delta of {REPORTED["pd"]:+.2f} has an
@@ -356,7 +356,7 @@ def _objections(settings: QuadrotorSettings, evidence: Evidence) -> list[Objecti
 
 
 def _about_size(delta: float) -> str:
-    """What an author would say of this delta, beside the paper's."""
+    """This delta compared with the paper's, in a sentence."""
     paper = REPORTED["pd"]
     ours, theirs = f"{delta:+.2f}", f"{paper:+.2f}"
     if ours == theirs:
@@ -380,7 +380,7 @@ OBJECTIONS = (
               "hide them."),
     Objection(("Q1",), "author", "No distance was claimed.",
               "*Tracking is possible* needs one. 0.25 m is the radius that counts as back after the impulse; the "
-              "share of PID's flights within it stands beside, and so do all medians."),
+              "share of PID's flights within it is shown as well, and so are all medians."),
     Objection(("Q2", "Q3"), "reviewer",
               "Costs of chaotic flights are not portable, so an interval over seeds is too narrow.",
               "All flights of the released gate and of PID were flown a second time from a start that differs by "

@@ -37,10 +37,10 @@ EVERY = 4  # decisions from one picture to the next
 
 
 class _Flown(NamedTuple):
-    """What an experiment left: a row for each controller, files, and what should be said."""
+    """What an experiment left: a row for each controller, files, and messages."""
 
     rows: list[CostComparison]
-    against_fixed: CostComparison  # the composition beside the fixed mixture
+    against_fixed: CostComparison  # the composition against the fixed mixture
     files: list[Path]
     notes: list[str]
 
@@ -75,7 +75,7 @@ def _pictures_per_second(settings: QuadrotorSettings) -> float:
 
 @matplotlib.rc_context(STYLE)
 def _animate(settings: QuadrotorSettings, flight: Flight, title: str) -> FuncAnimation:
-    """The first episode: the drone over its path, the weight of the stabilising primitive beside it."""
+    """The first episode: the drone over its path, and the weight of the stabilising primitive."""
     states, weight = flight.states[0], flight.stabilising[0]
     row = reference_path(settings)
     fig = blank(5.6, 2.8)
@@ -108,7 +108,7 @@ def _animate(settings: QuadrotorSettings, flight: Flight, title: str) -> FuncAni
 
 
 def _draw_flown(settings: QuadrotorSettings, experiment: Experiment, flights: Flights) -> Figure:
-    """A typical flight of a composition beside its baseline."""
+    """A typical flight of a composition and of its baseline."""
     figure = blank(4.4, 2.7)
     episode = typical(flights, "composed")
     shown = {

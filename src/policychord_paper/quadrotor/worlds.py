@@ -37,7 +37,7 @@ def _both(flight: Flight) -> Flights:
 
 
 def _other_weather(evidence: Evidence, world: str, pair: str, flights: Flights) -> Flights:
-    """The baseline under other random numbers: it differs from itself by chance alone."""
+    """The baseline under other random numbers: any difference is random."""
     return _both(getattr(evidence.other_weather[world], pair)["baseline"])
 
 

@@ -21,11 +21,11 @@ STATED = 10.0  # "faster" in the paper's ordering of the circuit's layers is mea
 PER_TAU = 10  # moments of the circuit that are stored
 SPANS = 40.0  # time constants for which one unit of a circuit is followed
 MOVED = 0.1  # of a weight: more is another composition
-AT_REST = 1e-4  # a distance of which a millionth cannot be told from the integrator's error
+AT_REST = 1e-4  # a distance of which a millionth is below the integrator's error
 
 
 class Settling(NamedTuple):
-    """The circuit on problems of one study: how far from the optimum it ends, and one problem beside the flow."""
+    """The circuit on problems of one study: how far from the optimum it ends, and one problem with its flow."""
 
     furthest: float
     problems: int
@@ -156,7 +156,7 @@ def _integrate_fast_unit(
 ) -> _Unit:
     """Layers a, b and y with the weights held, from rest at uniform weights: does y go to -grad F/eps + ln prior?
 
-    a = Pi v and y hears b through Pi^T b alone, so v and Pi^T b stand for both (an exact reduction).
+    a = Pi v and y receives b through Pi^T b alone, so v and Pi^T b stand for both (an exact reduction).
     """
     pi, s, eps, log_prior = (np.asarray(field) for field in posed)
     n, hidden, gradient = log_prior.size, float(scales.hidden), float(scales.gradient)

@@ -163,7 +163,7 @@ def _errors(settings: TheorySettings, evidence: Evidence) -> list[_Error]:
 
 
 def _agreement(settings: TheorySettings, evidence: Evidence) -> Figure:
-    """The largest error of every statement that is judged by one, beside what its rule allows."""
+    """The largest error of every statement that is judged by one, and what its rule allows."""
     rows = _errors(settings, evidence)
     fig = blank(7.2, 0.27 * len(rows) + 0.9)
     ax = fig.add_subplot()

@@ -11,7 +11,7 @@ from policychord import Problem, gate, primitive_cost, solve
 from .problems import SHAPES, TheorySettings, exact, pick, random_problems, random_weights
 
 SMALL_STEP = 1e-3  # tau, of Frank-Wolfe along time
-COLD = (1e-1, 1e-2, 1e-3)  # temperatures of the flow beside it, the coldest last
+COLD = (1e-1, 1e-2, 1e-3)  # temperatures of the flow to compare it with, the coldest last
 FOLLOWED = 24  # problems
 LONG_ENOUGH = 5.0  # tau
 AT_A_VERTEX = 0.99  # a weight above it has left nearly nothing for the others

@@ -1,4 +1,4 @@
-"""What the theory study may be told, the problems that it draws at random, and their optima: to all digits, and by
+"""The settings of the theory study, the problems that it draws at random, and their optima: to all digits, and by
 generic methods, which know nothing of this library's solver."""
 
 from collections.abc import Callable, Sequence

@@ -157,7 +157,7 @@ EVERY = 10  # moments; all of them would only be larger
 
 
 def _datasets(settings: TheorySettings, evidence: Evidence) -> Mapping[str, xr.Dataset]:
-    """The random problems with their flow paths, a problem of each study beside the flow, and the counter-example."""
+    """The random problems with their flow paths, a problem of each study with its flow, and the counter-example."""
     stored = {"flow-{}x{}".format(*paths.problems.pi.shape[1:]): _flow_dataset(paths) for paths in evidence.paths}
     along, shown = ("time", "primitive"), evidence.oscillation
     for name, side in evidence.circuits.items():

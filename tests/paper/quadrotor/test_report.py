@@ -88,7 +88,7 @@ def test_sentences_follow_the_numbers():
     assert "; one-step gate;" in beaten
     safe = next(text for title, text in findings(far).items() if "the gate useful" in title)
     assert "beaten by no composition here" in safe
-    apart, alike = (findings(found)["This run beside the paper's numbers"] for found in (far, ALIKE))
+    apart, alike = (findings(found)["This run and the paper's numbers"] for found in (far, ALIKE))
     assert apart.startswith("The delta of the PD and of the LQR pair differs from the paper's.")
     assert alike.startswith("That a delta differs from the paper's is established for neither pair")
     other = evidence(**{"script's weight: one-step gate": 200.0})
@@ -123,7 +123,7 @@ def test_the_finding_has_the_interval_of_the_claim():
     """One interval of delta, which includes what rounding does, and says so. Equal digits are said to be equal."""
     far = EVIDENCE.stale_point.pd["one-step gate"]
     moved = EVIDENCE._replace(beside=EVIDENCE.beside | {"one-step gate": far._replace(cost=1.15 * far.cost)})
-    title = "This run beside the paper's numbers"
+    title = "This run and the paper's numbers"
     for found in (EVIDENCE, moved):
         q2 = next(claim for claim in STUDY.claims if claim.id == "Q2")
         low, high = q2.measure(SMALL, found)["delta, one-step gate"].interval

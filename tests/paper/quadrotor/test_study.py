@@ -281,7 +281,7 @@ def test_the_test_for_pairs_sees_what_disturbances_hide():
     assert composed.paired_p < 1e-6
     dearer = compare_costs(SMALL, flights | {"composed": base._replace(cost=base.cost + 0.5)}, "composed")
     assert dearer.paired_p == pytest.approx(composed.paired_p)  # both sides count
-    assert same.verb == "is not told apart from"
+    assert same.verb == "is not distinguished from"
     assert composed.verb == "costs less, seed by seed only, than"
     assert not composed.cheaper  # the paper's test judges
 

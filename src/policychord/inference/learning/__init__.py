@@ -1,8 +1,7 @@
 """Learning primitives: from an agent's own energy or from observed behaviour, how many there are, rivals, local rules.
 
 `parts` (which numbers of an agent are learned), `objectives` (`learn`), `count` (how many, which is which, degenerate
-answers), `markov` (a hidden-Markov mixture, and all mixings compared), `local` (primitives that drift by what the gate
-tells).
+answers), `markov` (a hidden-Markov mixture, and all mixings compared), `local` (drift by the gate's signals).
 """
 
 from .count import Matching, Number, Numbers, columns, degenerate, how_many, match

@@ -25,7 +25,7 @@ UNUSED = 0.01  # mean weight below which a primitive is called unused
 NEAR = 0.01  # standard errors from the mode at which the run of a fold ends
 LEAST = 1e-9  # probability at which a run begins
 SHARE = 0.01  # of the weight that a new primitive begins with
-ALONE = 0.99  # mean weight above which one is said to explain everything
+ALONE = 0.99  # mean weight above which one explains everything
 
 
 # ------------------------------------------------------------------------------------------- which is which
@@ -198,7 +198,7 @@ def estimator_of(
 
 
 def _choose(rows: Sequence[tuple[int, Learned, np.ndarray, tuple[str, ...]]], subject: np.ndarray) -> Numbers:
-    """The numbers beside each other, and which one is chosen."""
+    """The numbers compared, and which one is chosen."""
     top = max(rows, key=lambda row: row[2].mean())
     tried = []
     for n, learned, each, problems in rows:

@@ -92,7 +92,7 @@ def learn_markov(hidden: Hidden, *, starts: int = 3, seed: int = 0, rounds: int 
     """The most likely hidden-Markov mixture, by EM from several starts.
 
     The E-step is exact (forwards and backwards), transitions have their closed form, and the primitives take one step
-    uphill on the expected log-likelihood: so the likelihood never falls.
+    that raises the expected log-likelihood: so the likelihood never falls.
     """
     n = len(hidden.agent.names)
     leaves = (1 - STAYS) / max(n - 1, 1)

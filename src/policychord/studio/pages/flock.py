@@ -170,7 +170,7 @@ print("milling", milling(position, velocity)[0, -1].round(3))
 
 
 def _change(live: _LiveFlock, changes: Mapping[str, Any]) -> _LiveFlock:
-    """Numbers change in flight; what decides how it starts, or how many fly, starts it anew."""
+    """Numbers change in flight; what decides how it starts, or how many fly, starts it again."""
     check_names(INPUTS, changes)
     live = _change_tracks(live, changes)
     view = changed(live.view, changes, INPUTS)

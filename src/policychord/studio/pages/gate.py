@@ -238,7 +238,7 @@ def _frame(state: _Gate) -> tuple[_Gate, Frame | None]:
             return state._replace(job=job), None
         try:
             frame = job.result()
-        except ValueError as error:  # what cannot be integrated is said where it would be drawn
+        except ValueError as error:  # what cannot be integrated is named where it would be drawn
             frame = Frame(part, {"fault": str(error)}, {})
     header = {**frame.header, **inputs_of(values_of(INPUTS, state.settings), PARTS[part])}
     return state._replace(left=tuple(left), job=None), frame._replace(header=header)

@@ -1,4 +1,4 @@
-"""A file of tracks, played beside a group that is simulated with the parameters that were fitted to the file."""
+"""A file of tracks, played next to a group that is simulated with the parameters that were fitted to the file."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

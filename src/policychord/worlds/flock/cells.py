@@ -62,7 +62,7 @@ def _registered() -> str:
 
 @compiled()
 def _is_visible(frame):
-    """Whether a frame holds what is read, and room for what is written."""
+    """Whether a frame holds what is read, and space for what is written."""
     if _word(frame, 7) != 3 or _word(frame, 12) != 7:
         return False
     positions, listed = argument(frame, 1), result(frame, 5)

@@ -71,7 +71,7 @@ def progress_frame(fitting: Fitting, stopped: bool = False) -> Frame:
 
 
 def group_frame(watch: Watch, fitting: Fitting, analysis: Analysis, uploaded: bool) -> Frame:
-    """The models over the group with warnings beside them, and the mean weights at each trial of a block."""
+    """The models over the group with warnings, and the mean weights at each trial of a block."""
     selection, against = analysis.everything.selection, analysis.ours.against_reference
     models = [
         {

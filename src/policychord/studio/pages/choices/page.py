@@ -79,7 +79,7 @@ def _check_read(state: State, view: ChoicesView, numbers: Mapping[str, Any]) -> 
 
 
 def _updated(old: State, view: ChoicesView) -> State:
-    """The same choices seen anew, or other choices."""
+    """The same choices seen again, or other choices."""
     state = old._replace(view=view)
     tried = old.broken or old.upload
     simulated = old.upload is None and any(getattr(view, n) != getattr(old.view, n) for n in OF_COHORT)

@@ -27,7 +27,7 @@ PAGE_WORDS = (
     (r"\b[Cc]orrect the file,? or run again\b", "Correct the file"),
 )  # fmt: skip
 EVERYTHING = ("data", "fit", "group", "person")
-# Parts that somebody asks for by a button, and what is said meanwhile.
+# Parts that somebody asks for by a button, and the message meanwhile.
 ASKED = {"report": "Writing the report", "recovery": "Simulating and fitting again", "ppc": "Comparing predictions"}
 
 
