@@ -108,7 +108,7 @@ def open_file(upload: Upload, view: TracksView) -> Played:
                              "policychord tracks fit  takes more.")  # fmt: skip
         _check_pairs(upload.name, tracks, view)
         motion = move(tracks, Smoothing(window=view.smooth))
-        return Played(upload, "", motion, decide(motion, view.forces), forces=view.forces)
+        return Played(upload, motion=motion, every=decide(motion, view.forces), forces=view.forces)
     except ValueError as error:
         text = str(error)
         field = "rate" if "--rate" in text else ""
