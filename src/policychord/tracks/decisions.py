@@ -200,7 +200,7 @@ def _of_trial(
     chosen = np.take_along_axis(decides, order, axis=1)
     marks = [marked(trial, frames, name) for name in (settings.predator, settings.leader)]
     seen = _seen(layout, forces, World(absent_far(p), np.nan_to_num(v), *marks), chosen)
-    if wrong := [name for name, push in zip(forces, np.moveaxis(seen.force, 1, 0), strict=True)
+    if wrong := [name for name, push in zip(forces, np.moveaxis(np.asarray(seen.force), 1, 0), strict=True)
                  if not np.isfinite(push).all()]:  # fmt: skip
         raise ValueError(
             f"force {wrong[0]!r} is not finite in some situations: return zeros where it has no direction."

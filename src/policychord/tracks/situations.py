@@ -162,7 +162,7 @@ def _company(motion: Motion, given: Decisions) -> tuple[np.ndarray, dict[str, np
                 toward, distance.argmin(axis=-1)[..., None, None], axis=2)[:, :, 0],
             "alignment with near ones": np.einsum("tij,tjk->tik", near, heading),
             "separation by direction": -_direction(np.einsum("tij,tijk->tik", within, toward)),
-            "separation half a step later": _separation_later(later, pair, radius),
+            "separation half a step later": _separation_later(later, pair, float(radius)),
             "cohesion by direction": _direction(mean),
             "cohesion by distance": mean / (RATIOS[1] * radius),
         }  # fmt: skip
