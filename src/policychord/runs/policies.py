@@ -49,9 +49,14 @@ def simulate_policies(policies: int, states: int, actions: int, seed: int) -> Po
     knows = np.arange(states) * policies // states
     aim = np.where(knows[:, None] == np.arange(policies), best[:, None], rng.integers(0, actions, (states, policies)))
     pi = np.exp(-abs(place[:, None] - aim[:, None]))
-    labels = [[f"{word} {k + 1}" for k in range(count)] for word, count in
-              (("state", states), ("action", actions), ("policy", policies))]  # fmt: skip
-    return PolicyTable(*labels, pi / pi.sum(axis=1, keepdims=True), cost)
+
+    def labels(word: str, count: int) -> list[str]:
+        return [f"{word} {k + 1}" for k in range(count)]
+
+    return PolicyTable(
+        states=labels("state", states), actions=labels("action", actions), names=labels("policy", policies),
+        pi=pi / pi.sum(axis=1, keepdims=True), cost=cost,
+    )  # fmt: skip
 
 
 def write_policies(path: Path, table: PolicyTable) -> Path:

@@ -14,7 +14,8 @@ from policychord.worlds.flock import scenario as settings_of
 from .app import app
 
 if TYPE_CHECKING:
-    Scenario = Ablation = str
+    Scenario = str
+    Ablation = str
 else:
     Scenario, Ablation = Literal[tuple(SCENARIOS)], Literal[tuple(ABLATIONS)]
 
