@@ -260,6 +260,7 @@ def ranked(real, surrogate=1.0, constant=1.0):
         ({"rank": ranked(60.0, constant=60.0)}, "constant weights"),  # nor may it be what constant weights give
         ({"gain": NONE}, "constant weights"),
         ({"gain": Difference(0.05, 0.03)}, "constant weights"),  # 1.7 errors
+        ({"gain": Difference(0.05, 0.024)}, "cannot tell"),  # 2.1 errors: constant weights give as much now and then
         ({"company": Difference(0.01, 0.01)}, "no social force"),  # walls and bursts look like weights that change
         ({"moved": 0.001}, "constant weights"),
         ({"gain": NONE, "power": {"distance": 3.0}}, "cannot tell"),
@@ -284,6 +285,9 @@ def test_a_sentence_says_what_was_found_and_why():
     same = judged._replace(call="constant weights", gain=NONE, rank=None)
     assert "±35% between two halves of the situations would have been seen" in sentence_of(same, "trial")
     assert "cannot tell" in sentence_of(same._replace(call="cannot tell"), "trial")
+    close = same._replace(call="cannot tell", gain=Difference(0.05, 0.024))
+    assert "too close to its error" in sentence_of(close, "trial")
+    assert "Even weights that vanish" in sentence_of(close._replace(power={"distance": 3.0}), "trial")
     assert "too few decisions" in sentence_of(same._replace(call="cannot tell", enough=False), "trial")
     assert "20% of the positions" in sentence_of(same._replace(call="withheld", suspicious=0.2), "trial")
     assert "nothing to re-weight" in sentence_of(same._replace(call="no social force"), "trial")

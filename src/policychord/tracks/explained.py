@@ -21,6 +21,7 @@ from .rivals import GATED, GATED_SUM, SOFT_MIXTURE, SOFT_SUM, Names, problem_of
 from .situations import Situations
 
 Call = Literal["re-weighting", "constant weights", "cannot tell", "no social force", "withheld"]
+LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
 SHOWN = 2.8  # errors of a change that would have been seen in four of five such data
 NAMED = 9.0  # chi squared for each force from which a feature counts as moving weights
 CHUNK = 512
@@ -169,6 +170,9 @@ def sentence_of(judged: Judged, held_out_by: str) -> str:
     if judged.call == "constant weights":
         return (f"Constant weights are enough here: {adds}. {why}Weights that differ by ±{100 * seen:.0f}% between two "
                 f"halves of the situations would have been seen. {unseen}")  # fmt: skip
+    if seen <= LARGEST_SWITCH:
+        return (f"These data cannot tell whether weights change: {adds}, which is too close to its error to be "
+                f"established. {unseen}")  # fmt: skip
     return (f"These data cannot tell whether weights change: {adds}. {why}Even weights that vanish in half of the "
             f"situations could have been missed. {unseen}")  # fmt: skip
 

@@ -5,9 +5,10 @@ A verdict has four steps. Each may settle it.
    of own motion. If company explains nothing beyond it, there is nothing to re-weight.
 2. Gating problems and hidden states join them, and the gate with the largest gain over the best constant weights is
    judged.
-3. If its gain exceeds the quantile of Student's t over the blocks, it must also be larger than in every surrogate
-   without company, and in all draws from the constant weights. Both are compared by the gain in ln p of all decisions.
-4. If there is no gain, the power says how large a switch these data would have shown.
+3. If its gain is clear of its error, it must also be larger than in every surrogate without company, and in all
+   draws from the constant weights. Both are compared by the gain in ln p of all decisions.
+4. If there is no gain, the power says how large a switch these data would have shown. A gain that is not clear of its
+   error settles nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from ..inference.parameters import size, unconstrained
 from ..inference.uncertainty import LEAST_MOVEMENT
 from .arena import find_arena
 from .decisions import Decisions, rows_of
-from .explained import Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
+from .explained import LARGEST_SWITCH, Call, Judged, Rank, estimates_of, power_of, sentence_of, weights_of, what_moves
 from .hidden import REST, STATES, Hidden, find_hidden
 from .motion import Motion
 from .nested import Found, at, estimator, search
@@ -49,9 +50,9 @@ WAYS: dict[str, tuple[str, str, str]] = {
 }
 FEWEST = 10  # decisions for each number of a softmax gate: with fewer, estimates without a fold are wild
 FEW, CLEAR = 6, 5.0  # after so many, a gain so many standard deviations above their mean needs no more
-LEAST_ERRORS = 1.73  # the quantile .95 of Student's t over 20 blocks; the ranks know that a gate was the best of some
+LEAST_ERRORS = 2.5  # of a gain: with 1.73, 4 of 48 groups with constant weights seemed to re-weight, with 2.5 one
+HINT_ERRORS = 1.73  # the quantile .95 of Student's t over 20 blocks: a gain between the two settles nothing
 LEAST_FORCE = 2.0  # errors by which company must explain decisions before its weights mean anything
-LARGEST_SWITCH = 1.0  # of the weights: data that would not even show that they vanish cannot tell
 TEMPERATURES = (10.0, 3.0, 1.0, 0.3)  # at which a gating problem is tried
 PLAIN_GAIN = 3.0  # of the forces where one search begins
 COLD, COOL = 0.2, 0.5  # at which its two searches begin: near constant weights' estimates, and at plain forces
@@ -151,8 +152,11 @@ def call_of(
         return "cannot tell"
     if not _more_than(company, LEAST_FORCE):
         return "no social force"
-    if _more_than(gain, LEAST_ERRORS) and moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
-        return "re-weighting"
+    if moved >= LEAST_MOVEMENT and (rank is None or rank.exceeded):
+        if _more_than(gain, LEAST_ERRORS):
+            return "re-weighting"
+        if _more_than(gain, HINT_ERRORS):
+            return "cannot tell"
     return "constant weights" if np.median(list(power.values())) <= LARGEST_SWITCH else "cannot tell"
 
 
