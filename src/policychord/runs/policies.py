@@ -119,16 +119,17 @@ def results_of(found: Composed, source: str) -> Results:
     weights, gap = np.asarray(solved.weights), np.asarray(solved.certificate.gap)
     contest = {row.agent: row for row in found.costs.rows}
     rows = [
-        [row.agent, f"{-row.mean:.4f}", "" if row.gain is None else f"{row.gain:+.4f}",
+        [row.agent, f"{0.0 - row.mean:.4f}", "" if row.gain is None else f"{row.gain:+.4f}",
          "" if row.won is None else str(row.won), "" if row.lost is None else str(row.lost)]
         for row in found.costs.rows
     ]  # fmt: skip
-    single = max((contest[f"{name} alone"] for name in table.names), key=lambda row: row.mean)
-    fixed, ours = contest["fixed mixture"], contest[OURS]
-    verdict = f"Composing does not pay here: {single.agent} costs {-single.mean:.3g}, composed {-ours.mean:.3g}."
-    if ours.mean > max(single.mean, fixed.mean):
-        verdict = (f"Composing pays: an action costs {-ours.mean:.3g} on average, with {single.agent} "
-                   f"{-single.mean:.3g} and with a fixed mixture {-fixed.mean:.3g}.")  # fmt: skip
+    single = max((f"{name} alone" for name in table.names), key=lambda name: contest[name].mean)
+    ours, alone, fixed, cheapest = (0.0 - contest[name].mean for name in (OURS, single, "fixed mixture", "cheapest"))
+    verdict = f"Composing {'pays' if _less(ours, min(alone, fixed)) else 'does not pay here'}: {ours:.4g}"
+    if _less(cheapest, ours):
+        verdict = "Picking the cheapest policy in each state costs less than composing: "
+        verdict += f"{cheapest:.4g} against {ours:.4g}"
+    verdict += f" per action on average; {single} costs {alone:.4g}, a fixed mixture {fixed:.4g}."
     columns = ["state", *table.names, "proved gap"]
     shown = [[state or "all", *(f"{w:.4f}" for w in weights[s]), f"{gap[s]:.1e}"]
              for s, state in enumerate(table.states[:SHOWN])]  # fmt: skip
@@ -142,7 +143,8 @@ def results_of(found: Composed, source: str) -> Results:
         kind="agents fit", source=source, verdict=verdict,
         columns=["agent", "expected cost", "composed gains", "cheaper in", "dearer in"], rows=rows,
         sentences=[proof, "Costs are exact means over the table's states, all counted alike. Cheapest takes the "
-                   "policy with the lowest expected cost in each state; composing also keeps actions spread."],
+                   "policy with the lowest expected cost in each state, so no weights cost less than it; composing "
+                   "also keeps actions spread."],
         warnings=warnings_of(table, found.posed, weights),
         estimates=("weights of the composed agent", "\n".join(findings.table(columns, shown))),
         card="\n".join(findings.table(["what", "how much"], [list(row) for row in describe_table(table)])),
@@ -152,6 +154,11 @@ def results_of(found: Composed, source: str) -> Results:
         record={"weights": weights, "gap": gap, "distance": distance, "policies": table.names,
                 "states": table.states, "contest": [row._asdict() for row in found.costs.rows]},
     )  # fmt: skip
+
+
+def _less(one: float, other: float) -> bool:
+    """Whether a cost is lower, in the digits that are shown."""
+    return one < other and f"{one:.4g}" != f"{other:.4g}"
 
 
 def draw_weights(table: PolicyTable, weights: np.ndarray) -> Figure:
