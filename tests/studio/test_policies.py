@@ -67,7 +67,10 @@ def test_a_table_of_ones_own_is_read_or_refused_with_a_remedy():
         ("action,cost,a\n1,2,1\n", "2 to 5 policies"),
         ("action,cost,a,b\n1,2,1,x\n", "line 2: b is 'x', and cost and policies must be numbers"),
         ("state,action,cost,a,b\nx,1,2,1,1\nx,2,2,1,1\ny,1,0,1,1\n", "no numbers for action 2 in state y"),
-        ("action,cost,a,b\n\n1,2,-1,1\n2,2,2,0\n", "line 3: a is -1, and probabilities are at least 0"),
+        (
+            "action,cost,a,b\n\n1,2,-1,1\n2,2,2,0\n",
+            "line 3: a is '-1', and cost and policies must be numbers, probabilities at least 0",
+        ),
         ("action,cost,a,b\n1,2,0,1\n2,2,0,0\n", "of a sum to 0, not 1"),
         ("state,action,cost,a,b\nx,1,2,.5,.5\nx,2,2,.5,.52\n", "of b in state x sum to 1.02, not 1. Correct them"),
         ("action,cost,a,b\n1,2,1,1\n2,2,0,0\n1,2,1,1\n", "line 4: action 1 is in line 2 already. Leave one of"),

@@ -282,10 +282,10 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     assert {"own motion", "constant sum", "softmax gate, sum"} <= set(found[0].held_out)
     assert found[0].held_out["constant mixture"] > found[0].held_out["own motion"]
     assert {"odds: cohesion", "slope: cohesion"} & set(found[0].estimates)
-    lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
+    lines = page.tables["trials.csv"].splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("trial,decisions,call,acts,gate,gain,error")
-    assert found.sentence.startswith("Weights change in ")
+    assert page.verdict.startswith("Weights change in ")
     assert _table_of([found[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
 
 

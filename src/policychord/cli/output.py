@@ -124,7 +124,7 @@ def tell(json_wanted: bool, results: "Results", record: Mapping[str, Any], *hint
     notes = [results.verdict, *results.sentences, *results.warnings, *record.get("notes", ())]
     emit(
         json_wanted,
-        {"command": results.kind, "results": results.record, **record, "notes": notes},
+        {"command": results.kind, "results": {"verdict": results.verdict, **results.record}, **record, "notes": notes},
         table(results.source, results.columns, results.rows, right=results.columns[1:]),
         results.verdict,
         *(f"Warning: {line}" for line in results.warnings),

@@ -88,8 +88,7 @@ def _check_command(
     plan = _plan_of(given)
     file_card, written = run_card(files, plan, out)
     rows = describe(file_card)
-    record = {"command": "tracks check", "settings": plan, "results": dict(rows), "files": written,
-              "notes": file_card.notes}  # fmt: skip
+    record = {"settings": plan, "results": dict(rows), "files": written, "notes": file_card.notes}
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
     again = options.repeat("policychord tracks fit", files, given)
     emit(

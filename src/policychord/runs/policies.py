@@ -19,6 +19,7 @@ from .store import check_text, write_text
 
 OWN = ("state", "action", "cost")
 SHOWN = 20  # states on the page; weights.csv has all
+LONGEST = 16  # letters of a state below its bar
 MOVED = 0.1  # a cost that moves no weight by so much hardly counts
 ALIKE = 0.05  # total variation of two policies that do the same
 
@@ -124,12 +125,12 @@ def results_of(found: Composed, source: str) -> Results:
         for row in found.costs.rows
     ]  # fmt: skip
     single = max((f"{name} alone" for name in table.names), key=lambda name: contest[name].mean)
-    ours, alone, fixed, cheapest = (0.0 - contest[name].mean for name in (OURS, single, "fixed mixture", "cheapest"))
-    verdict = f"Composing {'pays' if _less(ours, min(alone, fixed)) else 'does not pay here'}: {ours:.4g}"
-    if _less(cheapest, ours):
-        verdict = "Picking the cheapest policy in each state costs less than composing: "
-        verdict += f"{cheapest:.4g} against {ours:.4g}"
-    verdict += f" per action on average; {single} costs {alone:.4g}, a fixed mixture {fixed:.4g}."
+    ours, alone, fixed, cheapest = (float(f"{0.0 - contest[name].mean:.4g}")  # compared in the digits that are shown
+                                    for name in (OURS, single, "fixed mixture", "cheapest"))  # fmt: skip
+    verdict = f"Composing {'pays' if ours < min(alone, fixed) else 'does not pay here'}: {ours:g}"
+    if cheapest < ours:
+        verdict = f"Picking the cheapest policy in each state costs less than composing: {cheapest:g} against {ours:g}"
+    verdict += f" per action on average; {single} costs {alone:g}, a fixed mixture {fixed:g}."
     columns = ["state", *table.names, "proved gap"]
     shown = [[state or "all", *(f"{w:.4f}" for w in weights[s]), f"{gap[s]:.1e}"]
              for s, state in enumerate(table.states[:SHOWN])]  # fmt: skip
@@ -146,8 +147,8 @@ def results_of(found: Composed, source: str) -> Results:
                    "policy with the lowest expected cost in each state, so no weights cost less than it; composing "
                    "also keeps actions spread."],
         warnings=warnings_of(table, found.posed, weights),
-        estimates=("weights of the composed agent", "\n".join(findings.table(columns, shown))),
-        card="\n".join(findings.table(["what", "how much"], [list(row) for row in describe_table(table)])),
+        estimates=("weights of the composed agent", findings.table(columns, shown)),
+        card=findings.table(["what", "how much"], describe_table(table)),
         details=[], pictures={"weights": (draw_weights, (table, weights), "Weights of the policies in every state."),
                               "costs": (draw_costs, (found.costs,), "Expected cost of an action, over all states.")},
         tables={"weights.csv": "\n".join(lines) + "\n"},
@@ -156,19 +157,16 @@ def results_of(found: Composed, source: str) -> Results:
     )  # fmt: skip
 
 
-def _less(one: float, other: float) -> bool:
-    """Whether a cost is lower, in the digits that are shown."""
-    return one < other and f"{one:.4g}" != f"{other:.4g}"
-
-
 def draw_weights(table: PolicyTable, weights: np.ndarray) -> Figure:
     """Shares of the policies, state by state."""
     figure = blank(5.2, 3.2)
-    ax, floor = figure.subplots(), np.zeros(len(weights))
+    ax, floor, places = figure.subplots(), np.zeros(len(weights)), np.arange(len(weights))
     for name, share, colour in zip(table.names, weights.T, COLOURS, strict=False):
-        ax.bar(np.arange(len(weights)), share, 0.9, floor, color=colour, label=name)
+        ax.bar(places, share, 0.9, floor, color=colour, label=name)
         floor = floor + share
     ax.set(xlabel="state, in the table's order", ylabel="weight", ylim=(0, 1), xlim=(-0.5, len(weights) - 0.5))
+    steps = places[:: 1 + len(places) // SHOWN]
+    ax.set_xticks(steps, [table.states[s][:LONGEST] for s in steps], rotation=30, ha="right")
     figure.legend(loc="outside upper left", ncols=len(table.names), frameon=False)
     return figure
 

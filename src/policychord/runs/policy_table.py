@@ -53,17 +53,14 @@ def read_policies(content: bytes, name: str, options: Mapping[str, Any]) -> Poli
                 value = float(row[column])
             except (TypeError, ValueError):
                 value = np.nan
-            if not np.isfinite(value):
+            if not np.isfinite(value) or (place and value < 0):
                 raise ValueError(f"{name}, line {number}: {column} is {row[column] or ''!r}, and cost and policies "
-                                 "must be numbers. Correct the line.")  # fmt: skip
+                                 "must be numbers, probabilities at least 0. Correct the line.")  # fmt: skip
             cells[states.index(state), actions.index(action), place] = value
     for s, a in np.argwhere(np.isnan(cells[..., 0])):
         raise ValueError(f"{name} has no numbers for action {actions[a]}{_in(states[s])}: give every state a line for "
                          "every action.")  # fmt: skip
     pi, cost = cells[..., 1:], cells[..., 0]
-    for s, a, k in np.argwhere(pi < 0):
-        raise ValueError(f"{name}, line {taken[states[s], actions[a]]}: {names[k]} is {pi[s, a, k]:g}, and "
-                         "probabilities are at least 0. Correct the line.")  # fmt: skip
     total = pi.sum(axis=1, keepdims=True)
     for s, k in np.argwhere(abs(total[:, 0] - 1) > ROUNDED + 1e-9):
         raise ValueError(f"{name}: the probabilities of {names[k]}{_in(states[s])} sum to {total[s, 0, k]:.4g}, not 1. "

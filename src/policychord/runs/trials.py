@@ -143,7 +143,6 @@ def page_of_trials(rows: Sequence[_TrialFit], tracks: Tracks, motion: Motion, pl
     sentences = [f"Gain over constant weights: {gains.mean():+.4f} ± {gains.std(ddof=1) / len(rows) ** 0.5:.4f} nats "
                  "per decision, over trials."] if len(rows) > 1 else []  # fmt: skip
     judged = [[row.trial, row.gate, row.acts, f"{row.moved:.3f}"] for row in rows]
-    card = [list(row) for row in describe(card_of(tracks, motion))]
     return Results(
         kind="tracks trials", source=tracks.source, verdict=verdict,
         columns=["trial", "decisions", "call", "gain over constant"],
@@ -151,9 +150,9 @@ def page_of_trials(rows: Sequence[_TrialFit], tracks: Tracks, motion: Motion, pl
         sentences=[*sentences, "Every trial is fitted for itself, and held out over blocks of its time."],
         warnings=[f"{left - len(rows)} of {left} trials have fewer than {LEAST} decisions and are left out."
                   ] if len(rows) < left else [],
-        estimates=("the gate that was judged in each trial", "\n".join(findings.table(
-            ["trial", "gate", "acts", "largest sd of a weight"], judged)) + "\n\nAll parameters are in `trials.csv`."),
-        card="\n".join(findings.table(["what", "how much"], card)), details=[],
+        estimates=("the gate that was judged in each trial", findings.table(
+            ["trial", "gate", "acts", "largest sd of a weight"], judged) + "\n\nAll parameters are in `trials.csv`."),
+        card=findings.table(["what", "how much"], describe(card_of(tracks, motion))), details=[],
         pictures={"trials": (draw_trials, ([(row.trial, row.gain, row.error, row.call) for row in rows],),
                              "What gating adds in each trial, with 95% intervals.")},
         tables={"trials.csv": _table_of(rows)},
