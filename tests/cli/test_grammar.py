@@ -92,7 +92,7 @@ def test_policies_are_made_checked_weighed_and_shown(here, tmp_path):
     [
         ("x,l,0,.9,.1 x,r,1,.1,.9 y,l,1,.9,.1 y,r,0,.1,.9", "Picking the cheapest policy in each state costs less"),
         ("x,l,5,1,0 x,r,900,0,1 y,l,900,1,0 y,r,5,0,1", "Composing pays: "),
-        ("x,l,5,1,0 x,r,900,0,1", "Composing does not pay here: "),
+        ("$\\foo$,l,5,1,0 $\\foo$,r,900,0,1", "Composing does not pay here: "),
     ],
 )
 def test_the_verdict_names_who_is_cheaper_than_the_composed_policies(here, tmp_path, cells, said):

@@ -162,11 +162,11 @@ def draw_weights(table: PolicyTable, weights: np.ndarray) -> Figure:
     figure = blank(5.2, 3.2)
     ax, floor, places = figure.subplots(), np.zeros(len(weights)), np.arange(len(weights))
     for name, share, colour in zip(table.names, weights.T, COLOURS, strict=False):
-        ax.bar(places, share, 0.9, floor, color=colour, label=name)
+        ax.bar(places, share, 0.9, floor, color=colour, label=name.replace("$", r"\$"))
         floor = floor + share
     ax.set(xlabel="state, in the table's order", ylabel="weight", ylim=(0, 1), xlim=(-0.5, len(weights) - 0.5))
     steps = places[:: 1 + len(places) // SHOWN]
-    ax.set_xticks(steps, [table.states[s][:LONGEST] for s in steps], rotation=30, ha="right")
+    ax.set_xticks(steps, [table.states[s][:LONGEST].replace("$", r"\$") for s in steps], rotation=30, ha="right")
     figure.legend(loc="outside upper left", ncols=len(table.names), frameon=False)
     return figure
 
@@ -175,7 +175,7 @@ def draw_costs(costs: Contest) -> Figure:
     """The mean expected cost of every agent."""
     figure = blank(5.2, 3.2)
     ax, rows = figure.subplots(), list(reversed(costs.rows))
-    ax.barh([row.agent for row in rows], [-row.mean for row in rows],
+    ax.barh([row.agent.replace("$", r"\$") for row in rows], [-row.mean for row in rows],
             color=[COLOURS[0] if row.agent == costs.ours else "0.7" for row in rows])  # fmt: skip
     ax.set_xlabel("expected cost of an action")
     return figure
