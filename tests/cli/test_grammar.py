@@ -27,6 +27,7 @@ def test_an_option_has_one_meaning_everywhere():
     assert {name for name, words in meanings.items() if len(words) > 1} <= OWN_WORDS
     assert {"--out", "--seed", "--jobs", "--json"} <= set(meanings)
     assert not {"--workers", "--arms-names"} & set(meanings)
+    assert not [words for each in meanings.values() for words in each if "?." in words]
 
 
 def test_no_command_function_takes_more_than_eight_parameters():
@@ -86,6 +87,22 @@ def test_policies_are_made_checked_weighed_and_shown(here, tmp_path):
     assert here("agents", "show", tmp_path).code == 2
 
 
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("x,l,0,.9,.1 x,r,1,.1,.9 y,l,1,.9,.1 y,r,0,.1,.9", "Picking the cheapest policy in each state costs less"),
+        ("x,l,5,1,0 x,r,900,0,1 y,l,900,1,0 y,r,5,0,1", "Composing pays: "),
+        ("$\\foo$,l,5,1,0 $\\foo$,r,900,0,1", "Composing does not pay here: "),
+    ],
+)
+def test_the_verdict_names_who_is_cheaper_than_the_composed_policies(here, tmp_path, cells, said):
+    (tmp_path / "p.csv").write_text("\n".join(["state,action,cost,a,b", *cells.split()]))
+    record = record_of(here("agents", "fit", tmp_path / "p.csv", "--out", tmp_path / "out", "--json"))
+    assert record["notes"][0].startswith(said)
+    costs = {row["agent"]: -row["mean"] for row in record["results"]["contest"]}
+    assert ("cheapest" in record["notes"][0]) == (costs["composed"] > costs["cheapest"] + 1e-3)
+
+
 def test_a_cost_that_hardly_counts_and_policies_that_do_the_same_are_named(here, tmp_path):
     (tmp_path / "p.csv").write_text("action,cost,a,b\nx,1,0.5,0.5\ny,1.001,0.5,0.5\n")
     notes = record_of(here("agents", "fit", tmp_path / "p.csv", "--out", tmp_path / "out", "--json"))["notes"]
@@ -99,3 +116,7 @@ def test_a_table_of_choices_is_checked_without_fitting(here, tmp_path):
     record = record_of(here("choices", "check", made, "--json"))
     assert record["results"] == {"people": 2, "trials": 40, "arms": 2, "left_out": 0}
     assert not (tmp_path / "out").exists()
+    made.write_text(made.read_text().replace("choice", "picked", 1))
+    options = ("--columns", "choice=picked", "--missed", "no answer", "--longest-rt", "5000")
+    answer = here("choices", "check", made, *options)
+    assert f"choices fit {made} --columns choice=picked --missed 'no answer' --longest-rt 5000" in answer.out

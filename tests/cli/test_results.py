@@ -82,6 +82,9 @@ def test_choices_for_programs(here, tmp_path):
     summary = (tmp_path / "out" / "summary.md").read_text()
     assert "standard error over people" in summary
     assert record["results"]["verdict"] in summary
+    shown = record_of(here("choices", "show", tmp_path / "out", "--json"))
+    assert shown["results"]["verdict"] == record["notes"][0]
+    assert len(set(shown["notes"])) == len(shown["notes"])  # nothing twice
     assert "taken as ties" not in summary
 
 

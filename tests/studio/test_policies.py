@@ -65,16 +65,26 @@ def test_a_table_of_ones_own_is_read_or_refused_with_a_remedy():
     [
         ("", "has the columns none"),
         ("action,cost,a\n1,2,1\n", "2 to 5 policies"),
-        ("action,cost,a,b\n1,2,1,x\n", "line 2: cost and policies must be numbers"),
+        ("action,cost,a,b\n1,2,1,x\n", "line 2: b is 'x', and cost and policies must be numbers"),
         ("state,action,cost,a,b\nx,1,2,1,1\nx,2,2,1,1\ny,1,0,1,1\n", "no numbers for action 2 in state y"),
-        ("action,cost,a,b\n1,2,-1,1\n2,2,2,1\n", "probabilities are at least 0"),
-        ("action,cost,a,b\n1,2,0,1\n2,2,0,1\n", "takes some action"),
+        (
+            "action,cost,a,b\n\n1,2,-1,1\n2,2,2,0\n",
+            "line 3: a is '-1', and cost and policies must be numbers, probabilities at least 0",
+        ),
+        ("action,cost,a,b\n1,2,0,1\n2,2,0,0\n", "of a sum to 0, not 1"),
+        ("state,action,cost,a,b\nx,1,2,.5,.5\nx,2,2,.5,.52\n", "of b in state x sum to 1.02, not 1. Correct them"),
+        ("action,cost,a,b\n1,2,1,1\n2,2,0,0\n1,2,1,1\n", "line 4: action 1 is in line 2 already. Leave one of"),
         ("action,cost,a,b\n" + "".join(f"{k},0,1,1\n" for k in range(201)), "up to 200"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_with_its_remedy(text, said):
     with pytest.raises(ValueError, match=said):
         read_policies(text.encode(), "mine.csv", {})
+
+
+def test_rounded_probabilities_are_normalised():
+    table = read_policies(b"action,cost,a,b\n1,2,.33,1\n2,2,.33,0\n3,1,.33,0\n", "mine.csv", {})
+    np.testing.assert_allclose(table.pi[0, :, 0], 1 / 3, rtol=1e-12)
 
 
 @needs_browser

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 import policychord as pc
 from policychord.runs import cache
 from policychord.runs.tracks import TrackPlan
-from policychord.runs.trials import _table_of, run_trials
+from policychord.runs.trials import _table_of, page_of_trials, run_trials
 from policychord.tracks.decisions import cells_of, decide, of_trial
 from policychord.tracks.figures import film
 from policychord.tracks.forces import FAR, USUAL, ForceSettings, Layout, World, far_apart, forces_of, see
@@ -275,17 +275,18 @@ def test_every_trial_is_fitted_once_and_kept(group, tmp_path):
     for path, content in zip(kept, before, strict=True):
         path.write_bytes(content)
     again = run_trials(motion, plan, tmp_path / "out", None, 1, lambda *_: None)
-    assert [row._replace(cpu_seconds=0) for row in again.rows] == [row._replace(cpu_seconds=0) for row in found.rows]
-    assert [row.trial for row in found.rows] == ["0"]
-    assert "1 of 2 trials have fewer than 100" in found.notes[0]
-    assert {"own motion", "constant sum", "softmax gate, sum"} <= set(found.rows[0].held_out)
-    assert found.rows[0].held_out["constant mixture"] > found.rows[0].held_out["own motion"]
-    assert {"odds: cohesion", "slope: cohesion"} & set(found.rows[0].estimates)
-    lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
+    assert [row._replace(cpu_seconds=0) for row in again] == [row._replace(cpu_seconds=0) for row in found]
+    assert [row.trial for row in found] == ["0"]
+    page = page_of_trials(found, tracks, motion, plan)
+    assert "1 of 2 trials have fewer than 100" in page.warnings[0]
+    assert {"own motion", "constant sum", "softmax gate, sum"} <= set(found[0].held_out)
+    assert found[0].held_out["constant mixture"] > found[0].held_out["own motion"]
+    assert {"odds: cohesion", "slope: cohesion"} & set(found[0].estimates)
+    lines = page.tables["trials.csv"].splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("trial,decisions,call,acts,gate,gain,error")
-    assert found.sentence.startswith("Weights change in ")
-    assert _table_of([found.rows[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
+    assert page.verdict.startswith("Weights change in ")
+    assert _table_of([found[0]._replace(trial="=1+1")]).splitlines()[1].startswith("'=1+1,")  # no formula
 
 
 def filmed(group):

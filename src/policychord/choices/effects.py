@@ -135,7 +135,7 @@ def describe_effects(each: ModelEffects) -> tuple[str, ...]:
             found.append(f"{text})")
         else:
             missed.append(f"{text}; {effect.detectable:.3g})")
-    lines = [f"{each.model}, means of coefficients by empirical Bayes, with 95 % intervals."]
+    lines = [f"{each.model}, means of coefficients by empirical Bayes, with 95% intervals."]
     if each.groups:
         lines.append("Groups: " + ", ".join(f"{name} ({count} people)" for name, count in each.groups.items()) + ".")
     if each.conditions:

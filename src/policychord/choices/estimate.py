@@ -72,7 +72,7 @@ class Estimates(NamedTuple):
     coef: np.ndarray  # on natural scales
     separated: np.ndarray  # (people) no finite coefficients fit best: the weak prior holds them
     error: np.ndarray | None = None  # standard errors, from the curvature; NaN where there is none to give
-    low: np.ndarray | None = None  # their intervals of 95 %; NaN at a bound
+    low: np.ndarray | None = None  # their intervals of 95%; NaN at a bound
     high: np.ndarray | None = None
     z: np.ndarray | None = None  # as `inference` has them
     at_bound: np.ndarray | None = None  # (people) some coefficient is at the border of its scale

@@ -65,7 +65,7 @@ def course(found: Analysis) -> Figure:
 
 
 def coefficients(found: Analysis) -> Figure:
-    """Every person's coefficients with 95 % intervals, a panel for each coefficient of each model."""
+    """Every person's coefficients with 95% intervals, a panel for each coefficient of each model."""
     panels = [(name, k, label) for name, model in found.models.items() if name != OURS
               for k, label in enumerate(model.names)]  # fmt: skip
     columns = min(3, max(len(panels), 1))
@@ -92,7 +92,7 @@ def coefficients(found: Analysis) -> Figure:
         ax.set_xticks([])
     for ax in axes[-1]:
         ax.set_xlabel("people, in order")
-    entitle(figure, "Coefficients with 95 % intervals", found.trials.source)
+    entitle(figure, "Coefficients with 95% intervals", found.trials.source)
     return figure
 
 

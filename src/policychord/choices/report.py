@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..inference import ModelRecovery, compare_groups, detectable_difference, not_excluded
 from ..inference.comparison import ALIKE
-from ..inference.findings import as_markdown, no_verdict
+from ..inference.findings import as_markdown, no_verdict, table
 from ..inference.parameters import FARTHEST
 from ..inference.selection import ESTABLISHED, UNDECIDED
 from .attitudes import Attitudes, attitude_table, describe_attitudes
@@ -62,7 +62,7 @@ def weight_table(fit: Analysis) -> pd.DataFrame:
 
 
 def subject_table(fit: Analysis, examined: Examination | None = None, group: np.ndarray | None = None) -> pd.DataFrame:
-    """One row a subject and model: coefficients with errors and 95 % intervals, likelihood, fit quality, flags.
+    """One row a subject and model: coefficients with errors and 95% intervals, likelihood, fit quality, flags.
 
     `group` has everybody's, in the order of their names.
     """
@@ -130,8 +130,7 @@ def shrunk_table(plan: Plan, trials: Trials) -> pd.DataFrame:
 
 def recovery_table(recovery: ModelRecovery) -> pd.DataFrame:
     """One row a coefficient: how well it is found again."""
-    table = pd.DataFrame([parameter._asdict() for parameter in recovery.parameters])
-    return table.rename(columns={"name": "coefficient"})
+    return pd.DataFrame([each._asdict() for each in recovery.parameters]).rename(columns={"name": "coefficient"})
 
 
 def confusion_table(recovery: ModelRecovery) -> pd.DataFrame:
@@ -297,9 +296,9 @@ def _learner_text(learner: AbstractLearner | None) -> str:
 
 def describe_groups(choices: Choices, fit: Analysis) -> tuple[str, ...]:
     """Whether groups of people, if the table has some, use the models with the same frequencies."""
-    if choices.group is None or len(fit.models) < 2:
+    label = group_of_people(choices)
+    if label is None or len(fit.models) < 2:
         return ()
-    label = choices.group[np.unique(choices.subject, return_index=True)[1]]
     names, counts = np.unique(label, return_counts=True)
     if len(names) < 2:
         return ()
@@ -380,7 +379,7 @@ def _about_rivals(rivals: list[Rival], reference: str) -> str:
           "log-likelihood": rival.log_likelihood} for rival in rivals]
     )  # fmt: skip
     return "\n".join([
-        *_markdown(rows), "",
+        _markdown(rows), "",
         f"A mixture of primitives never gives a choice a probability near zero, and {reference} sometimes does. The "
         f"first rows give {reference} such a floor, without primitives and without a parameter. Where the composed "
         f"model leads {reference} and is not established against these rows (PXP above {ESTABLISHED:g} with a BOR of "
@@ -413,7 +412,7 @@ def _about_attitudes(found: Attitudes, reference: str) -> str:
         f"task: with the fitted coefficients of {reference}, but for the bonus RU, which was zero ({none} cohorts), or "
         f"that of the strongest tenth of people, positive or negative ({other} cohorts each). Means of both halves of "
         "a block:\n",
-        *_markdown(attitude_table(found)), "",
+        _markdown(attitude_table(found)), "",
         *(f"- {line}" for line in describe_attitudes(found)), "",
         "Intervals are where another simulated cohort of the same size would lie in 95% of cases. They leave out the "
         "error of the fitted coefficients, and are not corrected for their number.",
@@ -427,7 +426,7 @@ def _about_check(
         table = effect_table((check,)).drop(columns=["model", "converged"])
         lines = "\n".join(f"- {as_markdown(line)}" for line in describe_effects(check))
         return "What groups and conditions differ in" if set(check.contrasts) != {MEAN} else "The group", (
-            lines + "\n\n" + "\n".join(_markdown(table)) + "\n\n`detectable`: the smallest difference that would "
+            lines + "\n\n" + _markdown(table) + "\n\n`detectable`: the smallest difference that would "
             "have been found with a probability of .8. `sd_people`: of the coefficient over people of the same group. "
             "Rates and lapses are in logits, variances in logarithms. effects.csv has all models."
         )
@@ -438,7 +437,7 @@ def _about_check(
             f"to them. Share of people whose least BIC is that of the model they use: {right}. A model that is not "
             "found again on this task cannot be found in these data.\n\n"
         )
-        return "Recovery on this task", words + "\n".join(_markdown(recovery_table(check)))
+        return "Recovery on this task", words + _markdown(recovery_table(check))
     if isinstance(check, CrossValidation):
         best, *rest = sorted(check.models, key=check.mean, reverse=True)
         others = "; ".join(f"{name} {check.mean(name):.4f}" for name in rest)
@@ -460,19 +459,18 @@ def _about_check(
             f"{check.draws} whole experiments of every model, with parameters drawn around everybody's estimates "
             "(Laplace approximation). What simulated people choose decides what they see. The task and the payoffs of "
             "the arms are given; payoffs are drawn from what the arms paid to the same person in the same block. `low` "
-            "and `high` hold 95 % of the experiments. The estimates have seen the same data: a measure inside is no "
+            "and `high` hold 95% of the experiments. The estimates have seen the same data: a measure inside is no "
             "evidence for a model, one outside speaks against it.\n\n"
         )
-        table = "\n".join(_markdown(sequence_table(check)))
         return "Posterior predictive check: whole sequences", (
-            f"{words}{table}\n\nOutside: {', '.join(outside) if outside else 'nothing'}."
+            f"{words}{_markdown(sequence_table(check))}\n\nOutside: {', '.join(outside) if outside else 'nothing'}."
         )
     words = (
         "What people did, and what each model expects at the estimates, given all that really happened before (shares "
         "of trials, means over people). A one-step check cannot show errors that build up: see whole sequences, in the "
         "next section.\n\n"
     )
-    return "One-step check", words + "\n".join(_markdown(check_table(check)))
+    return "One-step check", words + _markdown(check_table(check))
 
 
 def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -> str:
@@ -484,9 +482,9 @@ def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -
     return "\n".join([
         "Means and standard deviations over people with a standard error (estimates vary more than people do, by their "
         "errors; `--effects` and `--empirical-bayes` take that away):", "",
-        *_markdown(coefficients[coefficients["model"] == only] if only else coefficients), "",
+        _markdown(coefficients[coefficients["model"] == only] if only else coefficients), "",
         "Coefficients (subjects.csv) are each person's maximum-likelihood estimates, with a prior so weak that it only "
-        "matters where there is no maximum, and with standard errors and 95 % intervals from the curvature, named by "
+        "matters where there is no maximum, and with standard errors and 95% intervals from the curvature, named by "
         "what they multiply: V, how much better an arm seems; RU, how much less is known of it; V/TU, the first "
         f"divided by the total uncertainty. The evidence for a model is -BIC/2.{certified}",
         "",
@@ -505,11 +503,10 @@ def about_fits(fit: Analysis, only: str = "", group: np.ndarray | None = None) -
     ])  # fmt: skip
 
 
-def _markdown(table: pd.DataFrame) -> list[str]:
+def _markdown(shown: pd.DataFrame) -> str:
     def cell(value: Any) -> str:
         if not isinstance(value, float) or np.isnan(value):
             return "-" if isinstance(value, float) else str(value)
         return f"{value:.2f}" if abs(value) >= 100 else f"{value:.4f}"
 
-    rows = [" | ".join(map(cell, row)) for row in table.itertuples(index=False)]
-    return [f"| {' | '.join(table.columns)} |", "|" + "---|" * len(table.columns), *(f"| {row} |" for row in rows)]
+    return table(list(shown.columns), [[*map(cell, row)] for row in shown.itertuples(index=False)])

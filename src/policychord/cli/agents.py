@@ -83,7 +83,7 @@ def _check_command(policies: Table, json: Json = False) -> None:
     read = open_policies(policies)
     notes = warnings_of(read, problem(pi=read.pi, action_cost=read.cost, eps=1.0))
     emit(json, {"results": dict(describe_table(read)), "notes": notes},
-         table(policies.name, ("", " "), describe_table(read)), *(f"Warning: {note}" for note in notes),
+         table(policies.name, ("", ""), describe_table(read)), *(f"Warning: {note}" for note in notes),
          f"Next: policychord agents fit {policies}")  # fmt: skip
 
 

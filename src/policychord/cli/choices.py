@@ -171,7 +171,8 @@ def _check_command(table: Data, given: options.Given, json: Json = False) -> Non
     notes = [describe_task(read.task), *read.said, *read.notes]
     numbers = {"people": people, "trials": len(read.choice), "arms": read.task.arms, "left_out": read.left_out}
     head = f"{read.source}: {counted(people, 'person', 'people')}, {counted(len(read.choice), 'trial')}."
-    emit(json, {"results": numbers, "notes": notes}, head, *notes, f"Next: policychord choices fit {table}")
+    emit(json, {"results": numbers, "notes": notes}, head, *notes,
+         f"Next:\n  {options.repeat('policychord choices fit', [table], given)}")  # fmt: skip
 
 
 def _read(table: Path, given: ChoiceSettings) -> "Choices":

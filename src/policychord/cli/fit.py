@@ -51,7 +51,7 @@ def _fit_command(
     if python is not None and (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)  # behind everything installed, so that no file of the folder hides a package
     target = Path("out") / "fit" if out is None else out
-    ends_by_itself("interrupted; writing the best so far. Ctrl-C again ends at once.")
+    ends_by_itself("interrupted; the best so far is written, if there is one. Ctrl-C again ends at once.")
     with watching() as watch:
         result = run_fit(fit_plan, target, watch, entry=python, beside=plan.parent, resume=resume,
                          command=command_line())  # fmt: skip

@@ -1,6 +1,7 @@
 """Options that several commands share, the settings that they change, and the workers that they ask for."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -83,6 +84,21 @@ class Given(NamedTuple):
     flags: dict[str, tuple[str, Any]]
     file: Path | None = None
 
+    @property
+    def chosen(self) -> dict[str, tuple[str, Any]]:
+        """The options that were given."""
+        return {flag: (place, value) for flag, (place, value) in self.flags.items()
+                if value is not None and value is not False}  # fmt: skip
+
+
+def repeat(command: str, files: Sequence[Path], given: Given) -> str:
+    """A command for the same files with the same options."""
+    parts = [*command.split(), *map(str, files), *(["--settings", str(given.file)] if given.file else [])]
+    for flag, (_, value) in given.chosen.items():
+        text = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+        parts += [flag] if value is True else [flag, text]
+    return shlex.join(parts)
+
 
 def offer(model: type[BaseModel], shown: Mapping[str, str | Shown] | None = None, panel: str = "") -> list[Offer]:
     """Settings as options, by their places, each with a metavar; all of a model that says how its fields look."""
@@ -151,7 +167,8 @@ def _parameter(offered: Offer) -> Parameter:
     field, shown = field_at(offered.model, offered.place), offered.shown
     kind, words = _kind(field.annotation), field.description
     more: dict[str, Any] = {"rich_help_panel": shown.panel} if shown.panel else {}
-    words = f"{words if re.match(r'[a-z]+:', words) else words[:1].upper() + words[1:]}."
+    words = f"{words if re.match(r'[a-z]+:', words) else words[:1].upper() + words[1:]}"
+    words += "" if words.endswith("?") else "."
     if kind is bool:
         look: Any = Annotated[bool, typer.Option(offered.flag, help=words, **more)]
         return Parameter(offered.argument, Parameter.KEYWORD_ONLY, default=False, annotation=look)
@@ -234,18 +251,16 @@ def settle(given: Given, build: Callable[[dict[str, Any]], Any] | None = None) -
 
     from ..runs.store import read_settings
 
-    chosen = {flag: (place, value) for flag, (place, value) in given.flags.items()
-              if value is not None and value is not False}  # fmt: skip
     try:
         changes = read_settings(given.file) if given.file else {}
     except ValueError as error:
         raise ValueError(f"--settings {error}") from None
-    for flag, (place, value) in chosen.items():
+    for flag, (place, value) in given.chosen.items():
         _put(changes, place.split("."), _read(flag, value, field_at(given.model, place).annotation))
     try:
         return (build or given.model.model_validate)(changes)
     except ValidationError as error:
-        sources = Sources({place: flag for flag, (place, _) in chosen.items()}, given.file)
+        sources = Sources({place: flag for flag, (place, _) in given.chosen.items()}, given.file)
         raise ValueError(in_words(error, given.model, sources)) from None
 
 

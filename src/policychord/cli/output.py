@@ -97,15 +97,17 @@ def _print_object(record: Mapping[str, Any]) -> None:
 
 
 def _wrapped(words: str) -> str:
-    """Lines that fit; a long path stays whole, to be copied."""
-    return "\n".join(textwrap.fill(line, screen.width, **_WHOLE_WORDS) for line in words.split("\n"))
+    """Lines that fit; a long path stays whole, to be copied, and so does a command, which is indented."""
+    return "\n".join(line if line.startswith("  ") else textwrap.fill(line, screen.width, **_WHOLE_WORDS)
+                     for line in words.split("\n"))  # fmt: skip
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
-    """A table for people, in which the columns named in `right` are numbers."""
-    made = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=name == columns[0], overflow="fold")
+    """A table for people, in which the columns named in `right` are numbers; without names it has no head."""
+    made = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
+                 show_header=any(columns))  # fmt: skip
+    for k, name in enumerate(columns):
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=k == 0, overflow="fold")
     for row in rows:
         made.add_row(*map(Text, row))
     return made
@@ -122,7 +124,7 @@ def tell(json_wanted: bool, results: "Results", record: Mapping[str, Any], *hint
     notes = [results.verdict, *results.sentences, *results.warnings, *record.get("notes", ())]
     emit(
         json_wanted,
-        {"command": results.kind, "results": results.record, **record, "notes": notes},
+        {"command": results.kind, "results": {"verdict": results.verdict, **results.record}, **record, "notes": notes},
         table(results.source, results.columns, results.rows, right=results.columns[1:]),
         results.verdict,
         *(f"Warning: {line}" for line in results.warnings),

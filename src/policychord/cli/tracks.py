@@ -1,21 +1,17 @@
 """`policychord tracks`: do weights of social forces change? Check, fit, every trial, film, groups of known kinds."""
 
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel, Field
-from rich import box
-from rich.table import Table
 
 from .._names import SEED
 from ..tracks.settings import NEEDS, USUAL, TrackPlan
 from . import options
 from .app import Pages, app
 from .interrupt import resumable
-from .output import Json, command_line, counted, emit, screen, tell
-from .output import table as shown_table
+from .output import Json, command_line, counted, emit, screen, table, tell
 from .progress import watching
 
 tracks = typer.Typer(
@@ -68,18 +64,6 @@ def _plan_of(given: options.Given) -> TrackPlan:
     return plan
 
 
-def _as_options(plan: TrackPlan) -> str:
-    """The options of the file that a plan has and the defaults have not, to repeat them in another command."""
-    usual, words = TrackPlan(), ""
-    for each in _FILE:
-        value, default = (attrgetter(each.place)(settings) for settings in (plan, usual))
-        if value != default:
-            pairs = ",".join(map("=".join, value.items())) if isinstance(value, dict) else ""
-            text = "" if value is True else f" {pairs or (f'{value:g}' if isinstance(value, float) else value)}"
-            words += f" {each.flag}{text}"
-    return words
-
-
 @tracks.command(
     "check",
     short_help="What a file holds: numbers, gaps, speeds, order.",
@@ -104,14 +88,17 @@ def _check_command(
     plan = _plan_of(given)
     file_card, written = run_card(files, plan, out)
     rows = describe(file_card)
-    table = Table(title=file_card.source, title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
-    for what, much in rows:
-        table.add_row(what, much)
-    record = {"command": "tracks check", "settings": plan, "results": dict(rows), "files": written,
-              "notes": file_card.notes}  # fmt: skip
+    record = {"settings": plan, "results": dict(rows), "files": written, "notes": file_card.notes}
     wrote = [f"Wrote {counted(len(written), 'file')} to {out}."] if written else []
-    again = f"policychord tracks fit {' '.join(map(str, files))}{_as_options(plan)}"
-    emit(json, record, table, *file_card.notes, *wrote, f"Next, if this looks like your animals:\n  {again}")
+    again = options.repeat("policychord tracks fit", files, given)
+    emit(
+        json,
+        record,
+        table(file_card.source, ("", ""), rows),
+        *file_card.notes,
+        *wrote,
+        f"Next, if this looks like your animals:\n  {again}",
+    )
 
 
 @tracks.command(
@@ -167,29 +154,22 @@ def _trials_command(
     """Ask of every trial whether its weights change: gates against constant weights, held out over blocks of its
     time. Trials are fitted side by side, and each is kept as soon as it is done: the same command goes on.
 
-    Writes a table with a line for each trial, and a figure.
+    Writes a page, and a table with a line for each trial.
     """
+    from ..runs.page import write_results
     from ..runs.store import prepare
     from ..runs.tracks import load_motion
-    from ..runs.trials import run_trials
+    from ..runs.trials import page_of_trials, run_trials
 
     plan, how = _plan_of(given), options.work_of(work)
     target = Path("out") / "trials" if out is None else out
-    _, motion = load_motion(files, plan)  # a broken file leaves nothing behind, and no log
+    read, motion = load_motion(files, plan)  # a broken file leaves nothing behind, and no log
     resumable()
     prepare(target)
     with options.start_workers(how, target / "log.txt") as (pool, count), watching() as watch:
-        result = run_trials(motion, plan, target, pool, count, watch)
-    table = Table(title=counted(len(result.rows), "trial"), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("trial", "decisions", "call", "gate", "gain over constant"):
-        table.add_column(column, justify="right" if column in ("decisions", "gain over constant") else "left")
-    for row in result.rows:
-        table.add_row(row.trial, f"{row.decisions:,}", row.call, row.gate, f"{row.gain:+.4f} ± {row.error:.4f}")
-    record = {"command": "tracks trials", "settings": plan, "out": target, "files": result.files,
-              "results": {"trials": [row._asdict() for row in result.rows]},
-              "notes": [result.sentence, *result.notes]}  # fmt: skip
-    emit(json, record, table, result.sentence, *result.notes,
-         f"Wrote {counted(len(result.files), 'file')} to {target}.", f"Next: open {result.files[-1]}.")  # fmt: skip
+        rows = run_trials(motion, plan, target, pool, count, watch)
+    results = page_of_trials(rows, read, motion, plan)
+    tell(json, results, {"settings": plan, "out": target, "files": write_results(target, results, command_line())})
 
 
 @tracks.command(
@@ -225,7 +205,7 @@ def _list_kinds(wanted: bool) -> None:
         from ..tracks.kinds import KINDS
 
         rows = [(name, "change" if kind.changes else "constant", kind.description) for name, kind in KINDS.items()]
-        screen.print(shown_table("", ("kind", "weights", "rule"), rows))
+        screen.print(table("", ("kind", "weights", "rule"), rows))
         raise typer.Exit
 
 
@@ -265,5 +245,6 @@ def _simulate_command(
     record = {"files": files,
               "settings": settings,
               "results": {"weights change": KINDS[kind].changes, "rule": KINDS[kind].description}}  # fmt: skip
-    emit(json, record, f"Wrote {out}: {KINDS[kind].description}.",
+    emit(json, record, f"Wrote {counted(settings.individuals, 'individual')} in {settings.seconds:g} s to {out}; "
+         f"rule {kind}: {KINDS[kind].description}.",
          f"Next: policychord tracks fit {out} --rate {RATE:g}")  # fmt: skip

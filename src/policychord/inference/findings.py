@@ -11,7 +11,7 @@ disagreement        group selection (PXP, from BIC) and held-out prediction favo
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -270,7 +270,7 @@ def describe_estimates(fit: Fit) -> str:
     method = method if fit.group is None else "empirical Bayes"
     return "\n".join([
         f"{fit.decisions} decisions; log-likelihood {fit.log_likelihood:.2f}, BIC {fit.bic:.1f}, {method}.",
-        *fit.notes, "", *table(columns, rows), "", _how_sure(fit),
+        *fit.notes, "", table(columns, rows), "", _how_sure(fit),
     ])  # fmt: skip
 
 
@@ -322,9 +322,9 @@ def information_rows(known: Information) -> list[list[str]]:
     return rows
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
-    return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
 
 
 def as_markdown(text: str) -> str:

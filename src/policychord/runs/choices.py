@@ -184,8 +184,7 @@ def numbers_of(fitted: ChoiceResult, rows: list[dict[Any, Any]]) -> dict[str, An
     numbers = {
         "data": result.trials.source, "trials": int(result.trials.counts.sum()), "left_out": result.left_out,
         "people": len(examined.people), "models": rows, "bor": result.everything.selection.bor,
-        "chance": examined.chance_per_trial, "verdict": report.verdict(result, examined),
-        "warnings": list(examined.warnings),
+        "chance": examined.chance_per_trial,
         "held_out": list(describe_comparison(examined.comparison, unit="trial", reference=CHANCE)),
     }  # fmt: skip
     if rivals is not None:

@@ -291,11 +291,11 @@ def _details(design: Design, fitted: Fit, known: Information, again: Recovery | 
     pairs = "".join(
         f"\n\n**The data hardly distinguish {a} and {b}** (correlation {r:+.2f})." for a, b, r in known.pairs
     )
-    rows = "\n".join(findings.table(findings.INFORMATION_COLUMNS, findings.information_rows(known)))
+    rows = findings.table(findings.INFORMATION_COLUMNS, findings.information_rows(known))
     words = [("What this experiment can tell", "Decisions for an error of .1 on the unconstrained scale, from the "
               f"situations alone ({design.description}).\n\n{rows}{pairs}")]  # fmt: skip
     if again is not None:
-        rows = "\n".join(findings.table(findings.RECOVERY_COLUMNS, findings.recovery_rows(again)))
+        rows = findings.table(findings.RECOVERY_COLUMNS, findings.recovery_rows(again))
         words.append(
             ("Recovery", f"{len(again.estimates)} simulated experiments of {again.decisions} decisions.\n\n{rows}")
         )

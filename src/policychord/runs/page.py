@@ -180,7 +180,7 @@ def summarise(results: Results, again: str = "") -> str:
     plain_text = findings.as_markdown
     parts = [
         f"# {plain_text(results.verdict)}", *(f"**Warning.** {plain_text(line)}" for line in results.warnings),
-        "\n".join(findings.table(results.columns, results.rows)), *map(plain_text, results.sentences),
+        findings.table(results.columns, results.rows), *map(plain_text, results.sentences),
         f"## Estimates: {results.estimates[0]}\n\n{results.estimates[1]}", f"## The data\n\n{results.card}",
         *(f"## {heading}\n\n{words}" for heading, words in results.details),
     ]  # fmt: skip

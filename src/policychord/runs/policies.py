@@ -19,6 +19,7 @@ from .store import check_text, write_text
 
 OWN = ("state", "action", "cost")
 SHOWN = 20  # states on the page; weights.csv has all
+LONGEST = 16  # letters of a state below its bar
 MOVED = 0.1  # a cost that moves no weight by so much hardly counts
 ALIKE = 0.05  # total variation of two policies that do the same
 
@@ -119,16 +120,17 @@ def results_of(found: Composed, source: str) -> Results:
     weights, gap = np.asarray(solved.weights), np.asarray(solved.certificate.gap)
     contest = {row.agent: row for row in found.costs.rows}
     rows = [
-        [row.agent, f"{-row.mean:.4f}", "" if row.gain is None else f"{row.gain:+.4f}",
+        [row.agent, f"{0.0 - row.mean:.4f}", "" if row.gain is None else f"{row.gain:+.4f}",
          "" if row.won is None else str(row.won), "" if row.lost is None else str(row.lost)]
         for row in found.costs.rows
     ]  # fmt: skip
-    single = max((contest[f"{name} alone"] for name in table.names), key=lambda row: row.mean)
-    fixed, ours = contest["fixed mixture"], contest[OURS]
-    verdict = f"Composing does not pay here: {single.agent} costs {-single.mean:.3g}, composed {-ours.mean:.3g}."
-    if ours.mean > max(single.mean, fixed.mean):
-        verdict = (f"Composing pays: an action costs {-ours.mean:.3g} on average, with {single.agent} "
-                   f"{-single.mean:.3g} and with a fixed mixture {-fixed.mean:.3g}.")  # fmt: skip
+    single = max((f"{name} alone" for name in table.names), key=lambda name: contest[name].mean)
+    ours, alone, fixed, cheapest = (float(f"{0.0 - contest[name].mean:.4g}")  # compared in the digits that are shown
+                                    for name in (OURS, single, "fixed mixture", "cheapest"))  # fmt: skip
+    verdict = f"Composing {'pays' if ours < min(alone, fixed) else 'does not pay here'}: {ours:g}"
+    if cheapest < ours:
+        verdict = f"Picking the cheapest policy in each state costs less than composing: {cheapest:g} against {ours:g}"
+    verdict += f" per action on average; {single} costs {alone:g}, a fixed mixture {fixed:g}."
     columns = ["state", *table.names, "proved gap"]
     shown = [[state or "all", *(f"{w:.4f}" for w in weights[s]), f"{gap[s]:.1e}"]
              for s, state in enumerate(table.states[:SHOWN])]  # fmt: skip
@@ -142,10 +144,11 @@ def results_of(found: Composed, source: str) -> Results:
         kind="agents fit", source=source, verdict=verdict,
         columns=["agent", "expected cost", "composed gains", "cheaper in", "dearer in"], rows=rows,
         sentences=[proof, "Costs are exact means over the table's states, all counted alike. Cheapest takes the "
-                   "policy with the lowest expected cost in each state; composing also keeps actions spread."],
+                   "policy with the lowest expected cost in each state, so no weights cost less than it; composing "
+                   "also keeps actions spread."],
         warnings=warnings_of(table, found.posed, weights),
-        estimates=("weights of the composed agent", "\n".join(findings.table(columns, shown))),
-        card="\n".join(findings.table(["what", "how much"], [list(row) for row in describe_table(table)])),
+        estimates=("weights of the composed agent", findings.table(columns, shown)),
+        card=findings.table(["what", "how much"], describe_table(table)),
         details=[], pictures={"weights": (draw_weights, (table, weights), "Weights of the policies in every state."),
                               "costs": (draw_costs, (found.costs,), "Expected cost of an action, over all states.")},
         tables={"weights.csv": "\n".join(lines) + "\n"},
@@ -157,11 +160,13 @@ def results_of(found: Composed, source: str) -> Results:
 def draw_weights(table: PolicyTable, weights: np.ndarray) -> Figure:
     """Shares of the policies, state by state."""
     figure = blank(5.2, 3.2)
-    ax, floor = figure.subplots(), np.zeros(len(weights))
+    ax, floor, places = figure.subplots(), np.zeros(len(weights)), np.arange(len(weights))
     for name, share, colour in zip(table.names, weights.T, COLOURS, strict=False):
-        ax.bar(np.arange(len(weights)), share, 0.9, floor, color=colour, label=name)
+        ax.bar(places, share, 0.9, floor, color=colour, label=name.replace("$", r"\$"))
         floor = floor + share
     ax.set(xlabel="state, in the table's order", ylabel="weight", ylim=(0, 1), xlim=(-0.5, len(weights) - 0.5))
+    steps = places[:: 1 + len(places) // SHOWN]
+    ax.set_xticks(steps, [table.states[s][:LONGEST].replace("$", r"\$") for s in steps], rotation=30, ha="right")
     figure.legend(loc="outside upper left", ncols=len(table.names), frameon=False)
     return figure
 
@@ -170,7 +175,7 @@ def draw_costs(costs: Contest) -> Figure:
     """The mean expected cost of every agent."""
     figure = blank(5.2, 3.2)
     ax, rows = figure.subplots(), list(reversed(costs.rows))
-    ax.barh([row.agent for row in rows], [-row.mean for row in rows],
+    ax.barh([row.agent.replace("$", r"\$") for row in rows], [-row.mean for row in rows],
             color=[COLOURS[0] if row.agent == costs.ours else "0.7" for row in rows])  # fmt: skip
     ax.set_xlabel("expected cost of an action")
     return figure

@@ -157,7 +157,7 @@ def page_of(explained: Explained, motion: Motion) -> Results:
                       for measure in explained.predicted],
         "cpu_seconds": explained.seconds, "megabytes": explained.megabytes,
     }  # fmt: skip
-    card = _table(["what", "how much"], [list(row) for row in describe(explained.card)])
+    card = findings.table(["what", "how much"], describe(explained.card))
     details = [("How this was found", _verdict(explained)), ("Which forces?", _forces(explained))]
     if explained.predicted:
         details.append(("What the estimates predict", _predictions(explained.predicted)))
@@ -232,10 +232,6 @@ def results_of(verdict: Verdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(findings.table(columns, rows))
-
-
 def _verdict(explained: Explained) -> str:
     verdict, decisions, unit = explained.verdict, explained.verdict.decisions, explained.card.unit
     judged, layout, zones = verdict.judged, decisions.layout, decisions.layout.zones
@@ -249,41 +245,45 @@ def _verdict(explained: Explained) -> str:
         f" {unit}. Usual speed {layout.speed:.3g} {unit}/s, usual change of velocity {layout.change:.3g} {unit}/s. "
         f"{arena}{reach}{explained.seconds:.0f} s of processor time{memory}."
     )
-    table = _table(["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores])
+    table = findings.table(
+        ["model", "what it says"], [[score.name, score.description] for score in verdict.comparison.scores]
+    )
     errors = (
         "Held out: nats per decision, under estimates without the decision's fold; errors over the "
         f"{PLURAL[decisions.held_out_by]}, which all individuals share. All models have the same own motion: "
         f"{', '.join(verdict.situations.own_terms)}."
     )
-    power = _table(
+    power = findings.table(
         ["if weights switched between halves by", "a switch of so much would have been seen"],
         [[name, f"±{100 * value:.0f}%" if np.isfinite(value) else "none"] for name, value in judged.power.items()],
     )
-    moved = _table(["feature", "chi squared for each force"], [[name, f"{chi:.1f}"] for name, chi in judged.features])
+    moved = findings.table(
+        ["feature", "chi squared for each force"], [[name, f"{chi:.1f}"] for name, chi in judged.features]
+    )
     return "\n\n".join([how, errors, table, power, *([moved] if judged.features else [])])
 
 
 def _forces(explained: Explained) -> str:
     """What each force is worth in a plain weighted sum."""
     rows = [[name, f"{slope:+.3f}", f"{error:.3f}", f"{robust:.3f}"] for name, slope, error, robust in explained.slopes]
-    return _table(["force", "slope", "error", "error, clustered"], rows) + (
+    return findings.table(["force", "slope", "error", "error, clustered"], rows) + (
         "\n\nThe slope is the change of velocity, in usual changes, for a force of length one, given all others and "
         "own motion: positive if they follow it."
     )
 
 
 def _estimates(verdict: Verdict) -> str:
-    """A table of the parameters of the model that the verdict is about."""
+    """A table of the parameters of the model that the verdict is about, but for those of motion and distance."""
     found = verdict.model
     rows = [[name, f"{value:.4g}", f"{error:.2g}", f"{robust:.2g}"]
-            for name, value, error, robust in estimates_of(found, verdict.decisions.block)]  # fmt: skip
-    return _table(["parameter", "estimate", "error", "error, clustered"], rows) + (
-        f'\n\nThese are parameters of the model "{found.model.name}". "own" are weights of own terms, "burst" the '
-        'log odds of the second way of moving, "burst own" and "burst sd" how it differs, "social" how much '
-        'forces count in it; "shape" is how forces depend on distance; sd is the spread along the heading, sideways '
-        "that across as a multiple of it, tilt how both grow with speed, tail the degrees of freedom of Student's t. "
-        f"Errors are from the scores with weak priors, and from their sandwich over the "
-        f"{PLURAL[verdict.decisions.held_out_by]}."
+            for name, value, error, robust in estimates_of(found, verdict.decisions.block)
+            if not name.startswith(("own", "burst", "shape"))]  # fmt: skip
+    return findings.table(["parameter", "estimate", "error", "error, clustered"], rows) + (
+        f'\n\nThese are parameters of the model "{found.model.name}"; those of own motion, of bursts and of how forces '
+        'depend on distance (shape) are in `estimates.csv`. "social" is how much forces count in a burst; sd is the '
+        "spread along the heading, sideways that across as a multiple of it, tilt how both grow with speed, tail the "
+        "degrees of freedom of Student's t. Errors are from the scores with weak priors, and from their sandwich over "
+        f"the {PLURAL[verdict.decisions.held_out_by]}."
     )
 
 
@@ -295,7 +295,7 @@ def _predictions(predicted: Sequence[Predicted]) -> str:
         f"{', '.join(off)}: simulated groups differ much from the data, so forces that matter are missing or wrong "
         "(walls? `--arena`)." if off else "Simulated groups are like the data in all of these."
     )  # fmt: skip
-    return _table(["measure", "median of the data", "of simulated groups", "largest difference"], rows) + (
+    return findings.table(["measure", "median of the data", "of simulated groups", "largest difference"], rows) + (
         "\n\nThe largest difference is that of the two cumulative distributions (Kolmogorov and Smirnov), from 0 to 1. "
         + verdict
     )

@@ -17,15 +17,16 @@ import numpy as np
 
 from .._types import Watch
 from ..choices.data import as_csv
-from ..drawing import styled
 from ..inference import findings
 from ..tracks.decisions import Decisions, decide, of_trial, thin
 from ..tracks.explained import estimates_of
-from ..tracks.motion import Motion
+from ..tracks.motion import Motion, card_of, describe
+from ..tracks.reading import Tracks
 from ..tracks.verdict import judge
 from .cache import FOLDER, MissingError, Result, load_result, save_result
 from .engine import run_tasks
-from .store import prepare, save_figure, write_json, write_text
+from .page import Results
+from .store import prepare
 from .tracks import TrackPlan
 from .versions import code_version
 
@@ -48,17 +49,10 @@ class _TrialFit(NamedTuple):
     cpu_seconds: float
 
 
-class _TrialResults(NamedTuple):
-    """The results of all trials."""
-
-    rows: list[_TrialFit]
-    sentence: str
-    notes: list[str]
-    files: list[Path]
-
-
-def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch) -> _TrialResults:
-    """Fit the trials that are not there yet on a pool, and write a table, a figure and a summary of all."""
+def run_trials(
+    motion: Motion, plan: TrackPlan, out: Path, pool: Executor, workers: int, watch: Watch
+) -> list[_TrialFit]:
+    """Fit the trials that are not there yet on a pool; those with too few decisions are left out."""
     every = decide(motion, plan.forces)
     names = [trial.name for trial in motion.trials]
     parts = {
@@ -70,13 +64,7 @@ def run_trials(motion: Motion, plan: TrackPlan, out: Path, pool: Executor, worke
                          "trials together with  policychord tracks fit")  # fmt: skip
     prepare(out)
     places = {name: out / FOLDER / "trials" / f"{_identity(plan, name, *part)}.npz" for name, part in fitted.items()}
-    rows = _compute(fitted, places, plan, pool, workers, watch)
-    notes = []
-    if len(fitted) < len(parts):
-        notes.append(f"{len(parts) - len(fitted)} of {len(parts)} trials have fewer than {LEAST} decisions and are "
-                     "left out.")  # fmt: skip
-    words = _sentence(rows)
-    return _TrialResults(rows, words, notes, _write(rows, words, notes, plan, out))
+    return _compute(fitted, places, plan, pool, workers, watch)
 
 
 def _alone(motion: Motion, decisions: Decisions, number: int) -> tuple[Motion, Decisions]:
@@ -133,19 +121,6 @@ def _compute(
     return [rows[name] for name in fitted]
 
 
-def _sentence(rows: Sequence[_TrialFit]) -> str:
-    """In how many trials weights change, and what all of them say together."""
-    calls = [row.call for row in rows]
-    sentence = f"Weights change in {calls.count('re-weighting')} of {len(rows)} trials"
-    others = [f"{call}: {calls.count(call)}" for call in dict.fromkeys(calls) if call != "re-weighting"]
-    sentence += f" ({'; '.join(others)})." if others else "."
-    gains = np.array([row.gain for row in rows])
-    if len(rows) > 1:
-        error = gains.std(ddof=1) / np.sqrt(len(gains))
-        sentence += f" Gain over constant weights: {gains.mean():+.4f} ± {error:.4f} nats per decision, over trials."
-    return sentence
-
-
 def _table_of(rows: Sequence[_TrialFit]) -> str:
     """A table with a line for each trial, as CSV."""
     names = ("trial", "decisions", "call", "acts", "gate", "gain", "error", "moved", "cpu_seconds")
@@ -157,21 +132,29 @@ def _table_of(rows: Sequence[_TrialFit]) -> str:
     return as_csv(lines)
 
 
-def _write(rows: list[_TrialFit], words: str, notes: list[str], plan: TrackPlan, out: Path) -> list[Path]:
+def page_of_trials(rows: Sequence[_TrialFit], tracks: Tracks, motion: Motion, plan: TrackPlan) -> Results:
+    """What stands on the page of all trials, and in its files."""
     from ..tracks.figures import draw_trials
 
-    record = {"plan": plan.model_dump(), "sentence": words, "notes": notes, "trials": [row._asdict() for row in rows]}
-    table = findings.table(
-        ["trial", "decisions", "call", "acts", "gain", "error", "sd of weights"],
-        [[row.trial, str(row.decisions), row.call, row.acts, f"{row.gain:+.4f}", f"{row.error:.4f}", f"{row.moved:.3f}"]
-         for row in rows],
+    calls, gains, left = [row.call for row in rows], np.array([row.gain for row in rows]), len(motion.trials)
+    others = [f"{call}: {calls.count(call)}" for call in dict.fromkeys(calls) if call != "re-weighting"]
+    verdict = f"Weights change in {calls.count('re-weighting')} of {len(rows)} trials"
+    verdict += f" ({'; '.join(others)})." if others else "."
+    sentences = [f"Gain over constant weights: {gains.mean():+.4f} ± {gains.std(ddof=1) / len(rows) ** 0.5:.4f} nats "
+                 "per decision, over trials."] if len(rows) > 1 else []  # fmt: skip
+    judged = [[row.trial, row.gate, row.acts, f"{row.moved:.3f}"] for row in rows]
+    return Results(
+        kind="tracks trials", source=tracks.source, verdict=verdict,
+        columns=["trial", "decisions", "call", "gain over constant"],
+        rows=[[row.trial, f"{row.decisions:,}", row.call, f"{row.gain:+.4f} ± {row.error:.4f}"] for row in rows],
+        sentences=[*sentences, "Every trial is fitted for itself, and held out over blocks of its time."],
+        warnings=[f"{left - len(rows)} of {left} trials have fewer than {LEAST} decisions and are left out."
+                  ] if len(rows) < left else [],
+        estimates=("the gate that was judged in each trial", findings.table(
+            ["trial", "gate", "acts", "largest sd of a weight"], judged) + "\n\nAll parameters are in `trials.csv`."),
+        card=findings.table(["what", "how much"], describe(card_of(tracks, motion))), details=[],
+        pictures={"trials": (draw_trials, ([(row.trial, row.gain, row.error, row.call) for row in rows],),
+                             "What gating adds in each trial, with 95% intervals.")},
+        tables={"trials.csv": _table_of(rows)},
+        record={"plan": plan.model_dump(), "trials": [row._asdict() for row in rows]},
     )  # fmt: skip
-    gains = [(row.trial, row.gain, row.error, row.call) for row in rows]
-    return [
-        write_text(out / "trials.csv", _table_of(rows)),
-        write_json(out / "trials.json", record),
-        write_text(
-            out / "trials.md", "\n\n".join(["# Every trial for itself", words, *notes, "\n".join(table)]) + "\n"
-        ),
-        *save_figure(out / "figures" / "trials", styled(draw_trials, gains)),
-    ]
