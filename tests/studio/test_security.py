@@ -94,7 +94,7 @@ def test_pages_have_addresses_and_other_addresses_say_so(studio):
     for path in ("/cellar", "/<script>", "/flock/7", "/ws/gate"):
         answer = ask(studio, path)
         assert answer.status_code == 404
-        assert "/#gate, /#flock, /#choices, /#flight" in answer.text
+        assert "/#gate, /#policies, /#flock, /#choices, /#flight" in answer.text
         assert answer.headers["content-type"].startswith("text/plain")
 
 

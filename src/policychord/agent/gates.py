@@ -335,6 +335,9 @@ def standard_error(problem: Problem, drawn: Drawn, weights: Float[Array, " n"]) 
     moves = jnp.linalg.solve(system, jnp.concatenate([root[:, None] * (h - jnp.mean(h, axis=0)).T, root[:, None]], 1))
     change, along = moves[:, :-1], moves[:, -1]
     change = change - along[:, None] * (root @ change) / (root @ along)
+    # changes of weights sum to zero: that of the largest, which is all rounding where the rest is tiny, follows from it
+    largest = jnp.arange(n)[:, None] == jnp.argmax(root)
+    change = jnp.where(largest, -(root @ jnp.where(largest, 0.0, change)) / jnp.max(root), change)
     # of ln w, whose squares are numbers however small a weight is; zero for primitives that are left out
     relative = change / jnp.where(root > 0, root, jnp.inf)[:, None]
     return weights * jnp.sqrt(jnp.sum(relative**2, axis=1) / (scrambles * (scrambles - 1)))
