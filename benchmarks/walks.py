@@ -107,7 +107,7 @@ def explain_tracks(folder: Path) -> Any:
     """A file of tracks: which forces, and do the weights follow the situation?"""
     record = stable(command("tracks", "fit", str(GOLDEN / "tracks.csv"), "--rate", "10", "--out", str(folder)))
     kept = ("verdict", "call", "models", "gain_over_constant", "decisions")  # estimates are many, and hang on rounding
-    return record | {"results": {name: record["results"][name] for name in kept}}
+    return {"results": {name: record["results"][name] for name in kept}, "settings": record["settings"]}
 
 
 def judge_claims(folder: Path) -> Any:

@@ -114,7 +114,8 @@ def test_a_file_can_be_dropped_and_taken_away_as_report_data_and_python(visit, t
     with page.expect_download() as download:
         slot(page, "report").click()
     report = download.value.path().read_text()
-    assert "What was compared" in report and "mine.csv" in report
+    assert "What was compared" in report
+    assert "mine.csv" in report
     with page.expect_download() as download:
         page.get_by_role("button", name="Data", exact=True).click()
     kept = json.loads(download.value.path().read_text())

@@ -92,8 +92,7 @@ def test_a_pull_pushes_all_and_the_link_holds_it(visit):
 def test_figure_data_and_snippet_on_a_narrow_screen(visit):
     page = visit(SEEN + "&playing=false")
     page.set_viewport_size({"width": 360, "height": 740})
-    loaded(page, 2)
-    page.wait_for_function("() => document.querySelectorAll('[data-slot=board] tr').length === 2")
+    flown(page)
     expect(page.locator('[data-canvas="flight"]')).to_have_css("height", "400px")  # the page's own style is there
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     unnamed = page.evaluate(

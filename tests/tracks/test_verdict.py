@@ -318,9 +318,13 @@ def test_the_verdict_on_groups_with_known_rules(kind, call):
 
 
 def test_a_recommended_command_keeps_every_option_of_the_file():
-    from policychord.cli.tracks import _as_options
+    from policychord.cli.options import Given, repeat
     from policychord.runs.tracks import TrackPlan
 
-    plan = TrackPlan(rate=25.0, scale=0.1, unit="cm", columns={"id": "fish"}, smoothing=Smoothing(window=0.5, jump=0))
-    assert _as_options(plan) == " --rate 25 --scale 0.1 --unit cm --columns id=fish --smooth 0.5 --jump 0"
-    assert _as_options(TrackPlan()) == ""
+    flags = {
+        "--rate": ("rate", 25.0), "--unit": ("unit", "cm"), "--columns": ("columns", "id=my fish"),
+        "--smooth": ("smoothing.window", 0.5), "--jump": ("smoothing.jump", 0.0), "--scale": ("scale", None),
+    }  # fmt: skip
+    again = repeat("policychord tracks fit", ["a.csv"], Given(TrackPlan, flags))
+    assert again == "policychord tracks fit a.csv --rate 25 --unit cm --columns 'id=my fish' --smooth 0.5 --jump 0"
+    assert repeat("policychord tracks fit", ["a.csv"], Given(TrackPlan, {})) == "policychord tracks fit a.csv"
